@@ -1,0 +1,105 @@
+"""Reading a profile and its agents. Each mistake is named with its file, key, value and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from configs.errors import ConfigError
+from configs.settings import Agent, Settings
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML lets a key stand twice and keeps the last; here that is a mistake."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def load(path: Path) -> Settings:
+    """The profile at `path` with its agents.
+
+    Raises ConfigError: a file that is missing, not YAML, or holds a wrong key or value; every mistake is listed.
+    """
+    values = _mapping(path)
+    if "agents" in values:
+        raise ConfigError(f"{path}: agents: agents are files in the folder `agents_dir`, not part of a profile")
+    settings = _validated(path, Settings, values)
+    folder = (path.parent / settings.agents_dir).resolve()
+    agents = {agent.name: agent for agent in map(load_agent, sorted(folder.glob("*.yaml")))}
+    if not agents:
+        raise ConfigError(f"{path}: agents_dir: no agent file (*.yaml) in {folder}")
+    if clash := sorted(agents.keys() & {*settings.tiers.chat, "embed"}):
+        raise ConfigError(f"{folder}: the names {clash} belong to tiers; rename the agent")
+    return settings.model_copy(update={"agents": agents, "agents_dir": folder})
+
+
+def load_agent(path: Path) -> Agent:
+    """The agent in one file. Raises ConfigError."""
+    agent = _validated(path, Agent, _mapping(path))
+    if agent.name != path.stem:
+        raise ConfigError(f"{path}: name: {agent.name!r} differs from the file's name; make both the same")
+    return agent
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeys)  # noqa: S506 (a SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise ConfigError(f"{path}: cannot be read ({reason}); give the path of a YAML profile") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {_yaml_reason(error)}") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: a mapping of keys to values is expected at the top")
+    return values
+
+
+def _yaml_reason(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+    return f"{getattr(error, 'problem', None) or 'unreadable'}{place}"
+
+
+def _validated(path: Path, model: type[Model], values: dict[str, Any]) -> Model:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_mistake(path, model, one) for one in error.errors())) from None
+
+
+def _mistake(path: Path, model: type[BaseModel], error: Any) -> str:
+    place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"{path}: {place}: unknown key; allowed here: {', '.join(_siblings(model, error['loc']))}"
+    if error["type"] == "missing":
+        return f"{path}: {place}: missing; this key has no default"
+    return f"{path}: {place}: {error['input']!r} is not allowed: {error['msg'].removeprefix('Value error, ')}"
+
+
+def _siblings(model: type[BaseModel], loc: tuple[Any, ...]) -> list[str]:
+    """The keys allowed where `loc` points, found by walking the model's fields."""
+    here: type[BaseModel] | None = model
+    for part in loc[:-1]:
+        field = here.model_fields.get(str(part)) if here else None
+        here = _model_in(field.annotation) if field else here
+    return sorted(here.model_fields) if here else []
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = (_model_in(part) for part in getattr(annotation, "__args__", ()))
+    return next((model for model in inner if model), None)

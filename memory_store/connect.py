@@ -1,0 +1,19 @@
+"""How a service reaches the database as its own role."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from configs.settings import Database
+from memory_store.bootstrap import DATABASE
+
+SOCKET_PORT = 5432
+
+
+def arguments(database: Database, secrets: Path, role: str) -> dict[str, Any]:
+    """Keyword arguments of `asyncpg.connect` for a role; its password is a file in `secrets`."""
+    password = (secrets / f"{role}.password").read_text().strip()
+    if not database.embedded:
+        return {"dsn": database.url, "user": role, "password": password}
+    return {"host": str(database.socket), "port": SOCKET_PORT, "database": DATABASE, "user": role, "password": password}

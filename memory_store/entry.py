@@ -1,0 +1,91 @@
+"""One thing remembered, and what makes a text fit to be remembered."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import time
+import unicodedata
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal, NewType, get_args
+
+from memory_store.errors import InvalidEntry
+
+Kind = Literal["fact", "preference", "episode"]
+By = Literal["person", "agent", "session"]
+EntryId = NewType("EntryId", str)
+TEXT_CHARS = 500
+_PUNCTUATION_OR_SPACE = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an entry comes from: who kept it, and a reference of theirs (an agent's or a client's name)."""
+
+    by: By
+    ref: str
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An entry about to be kept. Raises InvalidEntry when it cannot be."""
+
+    kind: Kind
+    text: str
+    source: Source
+
+    def __post_init__(self) -> None:
+        check_kind(self.kind)
+        check_text(self.text)
+        if len(self.source.ref) > 100:
+            raise InvalidEntry("source.ref has more than 100 characters; shorten it")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry as it is stored. Times are UTC."""
+
+    id: EntryId
+    kind: Kind
+    text: str
+    source: Source
+    language: str | None
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready, times in ISO 8601; the key `expires_at` only where there is one."""
+        values = asdict(self)
+        for key in ("created_at", "updated_at", "expires_at"):
+            values[key] = values[key].isoformat().replace("+00:00", "Z") if values[key] else None
+        return {key: value for key, value in values.items() if not (key == "expires_at" and value is None)}
+
+
+def new_id() -> EntryId:
+    """`m_` and 28 hex digits that sort by time: 12 of milliseconds, 16 random."""
+    return EntryId(f"m_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}")
+
+
+def check_kind(kind: str) -> None:
+    """Raises InvalidEntry for a kind that does not exist."""
+    if kind not in get_args(Kind):
+        raise InvalidEntry(f"kind must be one of {', '.join(get_args(Kind))}")
+
+
+def check_text(text: str) -> None:
+    """Raises InvalidEntry unless `text` has 1 to 500 characters, something to read, and no control characters."""
+    if len(text) > TEXT_CHARS:
+        raise InvalidEntry(f"text has {len(text)} characters; at most {TEXT_CHARS} are kept, shorten it")
+    if any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t" for char in text):
+        raise InvalidEntry("text has control characters; remove them")
+    if not _PUNCTUATION_OR_SPACE.sub("", text):
+        raise InvalidEntry("text is empty; say what to keep")
+
+
+def folded_sha256(text: str) -> bytes:
+    """Equal for texts that differ in case, white space, punctuation and Unicode form alone."""
+    words = _PUNCTUATION_OR_SPACE.sub(" ", unicodedata.normalize("NFC", text).casefold())
+    return hashlib.sha256(words.strip().encode()).digest()

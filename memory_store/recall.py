@@ -1,0 +1,71 @@
+"""Which of the nearest entries a turn is shown: those above the floor, at most so many, within so many tokens.
+
+Pure functions over scores, so that the rule can be tested and studied apart from the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from memory_store.entry import Entry
+
+Reason = Literal["below_floor", "over_entry_cap", "over_token_cap"]
+CHARS_PER_TOKEN = 4  # the rule of thumb for English text; a cap, not an account
+
+
+@dataclass(frozen=True)
+class Scored:
+    """An entry and its cosine similarity to the query, higher is nearer."""
+
+    entry: Entry
+    score: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self.entry.as_dict(), "score": round(self.score, 4)}
+
+
+@dataclass(frozen=True)
+class Caps:
+    """The bounds of one recall: a cosine floor, a number of entries, a number of tokens."""
+
+    floor: float
+    entries: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Recall:
+    """What is shown, nearest first, and what is not, with the reason."""
+
+    shown: tuple[Scored, ...]
+    left_out: tuple[tuple[Scored, Reason], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        left_out = [{"id": one.entry.id, "score": round(one.score, 4), "reason": why} for one, why in self.left_out]
+        return {"shown": [one.as_dict() for one in self.shown], "left_out": left_out}
+
+
+def choose(nearest: Sequence[Scored], caps: Caps) -> Recall:
+    """Walk the entries from the nearest on. An entry too long for what is left of the tokens is passed over."""
+    shown: list[Scored] = []
+    left_out: list[tuple[Scored, Reason]] = []
+    tokens_left = caps.tokens
+    for candidate in nearest:
+        tokens = tokens_of(candidate.entry.text)
+        if candidate.score < caps.floor:
+            left_out.append((candidate, "below_floor"))
+        elif len(shown) == caps.entries:
+            left_out.append((candidate, "over_entry_cap"))
+        elif tokens > tokens_left:
+            left_out.append((candidate, "over_token_cap"))
+        else:
+            shown.append(candidate)
+            tokens_left -= tokens
+    return Recall(tuple(shown), tuple(left_out))
+
+
+def tokens_of(text: str) -> int:
+    """Tokens `text` may take in a prompt, at least one."""
+    return -(-len(text) // CHARS_PER_TOKEN)

@@ -1,0 +1,75 @@
+"""How the graph is bound: the only place that knows which deployment talks to which, and with how many replicas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ray import serve
+from ray.serve import Application
+
+from configs.settings import Replicas, Settings
+from deployments.agent import prompt
+from deployments.agent.tool_phase import functions
+from deployments.embedding import Embedding
+from deployments.memory import MemoryService
+from deployments.platform import Platform
+from deployments.tiers.chat import ChatTier, Prefix
+from serve.gateway import Gateway
+
+NAME = "recall-serve"
+_SERVICE_SLOTS = 64
+_COUNTS = 16  # counting calls a tier answers beside its generations
+
+
+def build(settings: Settings, weights: dict[str, Path]) -> Application:
+    """The graph of a profile whose folders are resolved; `weights` are the chat tiers' files."""
+    tiers = {name: _chat_tier(settings, name, weights[name]) for name in settings.tiers.chat}
+    embed = settings.tiers.embed
+    embedding = _bound(Embedding, "embed", embed.replicas, embed.slots, embed.num_cpus, embed)
+    memory = _bound(
+        MemoryService, "memory", settings.memory.replicas, _SERVICE_SLOTS, 0.5, settings, embedding
+    )
+    platform = _bound(Platform, "platform", Replicas(), _SERVICE_SLOTS, 0.1, settings, tiers)
+    gateway = serve.ingress()(Gateway)
+    return _bound(
+        gateway, "gateway", settings.http.replicas, settings.http.slots, 1, settings, tiers, embedding, memory, platform
+    )
+
+
+def _chat_tier(settings: Settings, name: str, weights: Path) -> Application:
+    tier = settings.tiers.chat[name]
+    slots = tier.slots + tier.queue + _COUNTS
+    return _bound(
+        ChatTier, name, tier.replicas, slots, tier.num_cpus, tier, weights, _prefixes(settings, name),
+        target=tier.slots, drain_seconds=tier.deadline_seconds,
+    )
+
+
+def _prefixes(settings: Settings, tier: str) -> list[Prefix]:
+    """What every turn of the tier's agents begins with: brief and tools, as for a caller with all rights."""
+    agents = (agent for agent in settings.agents.values() if agent.tier == tier)
+    return [
+        ([*prompt.system(agent.brief, []), {"role": "user", "content": "."}], functions(agent, lambda right: True))
+        for agent in agents
+    ]
+
+
+def _bound(
+    what: type, name: str, replicas: Replicas, slots: int, num_cpus: float, *arguments: Any,
+    target: float | None = None, drain_seconds: float = 20,
+) -> Application:
+    """A deployment that takes `slots` calls at once and grows when replicas have more than `target` each."""
+    deployment = serve.deployment(what).options(  # type: ignore[attr-defined]
+        name=name,
+        max_ongoing_requests=slots,
+        ray_actor_options={"num_cpus": num_cpus},
+        autoscaling_config={
+            "min_replicas": replicas.min,
+            "max_replicas": replicas.max,
+            "target_ongoing_requests": target or slots / 2,
+        },
+        graceful_shutdown_timeout_s=min(drain_seconds, 30),
+        health_check_period_s=10,
+    )
+    return deployment.bind(*arguments)

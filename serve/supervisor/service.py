@@ -1,0 +1,119 @@
+"""The whole service on one machine, started in order and stopped in the opposite one."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from configs import folders
+from configs.settings import ALL_RIGHTS, Settings
+from deployments import identity
+from deployments.ledger.database import LedgerDatabase
+from deployments.ledger.keys import KeyRing
+from deployments.tiers.weights import fetch
+from memory_store import bootstrap, connect
+from memory_store.embedded import EmbeddedPostgres
+from serve.supervisor import cluster, preflight, state
+
+Say = Callable[[str], None]
+START_SECONDS = 300
+
+
+class StartFailed(Exception):
+    """The graph did not become ready; the message names the part and where its log is."""
+
+
+@contextmanager
+def running(settings: Settings, say: Say) -> Iterator[Settings]:
+    """The service of a profile, ready for requests; yields the profile as it runs.
+
+    Raises NotReady, WeightsError, EmbeddedPostgresError, MemoryStoreError, StartFailed, each one clear line.
+    """
+    preflight.check(settings)
+    weights = {name: _weights(settings, name) for name in settings.tiers.chat}
+    with ExitStack() as stack:
+        if settings.database.embedded:
+            say("starting Postgres")
+            settings = _start_database(settings, stack)
+        make_secrets(folders.secrets(settings))
+        say("starting Ray")
+        cluster.prepare_environment(settings)
+        stack.callback(cluster.stop)
+        cluster.start(settings)
+        _deploy(settings, weights, say)
+        state.write(settings)
+        stack.callback(state.remove, settings)
+        yield settings
+
+
+def first_key(settings: Settings) -> str | None:
+    """A key with every right when none was ever issued, else None."""
+    return asyncio.run(_first_key(settings))
+
+
+def make_secrets(folder: Path) -> None:
+    """The signing keys of identity tokens and the key of the answers' digests, where they are missing."""
+    identity.make_keys(folder)
+    answers = folder / "answers.key"
+    if not answers.exists():
+        answers.touch(mode=0o600)
+        answers.write_bytes(secrets.token_bytes(32))
+
+
+def _weights(settings: Settings, name: str) -> Path:
+    return fetch(settings.tiers.chat[name].engine.weights, folders.weights(settings), label=name)
+
+
+def _start_database(settings: Settings, stack: ExitStack) -> Settings:
+    home = folders.home(settings)
+    postgres = stack.enter_context(EmbeddedPostgres(home / "postgres", folders.logs(settings)))
+    passwords = bootstrap.passwords(folders.secrets(settings))
+    asyncio.run(bootstrap.bootstrap(dict(postgres.superuser_connection()), passwords))
+    return state.with_socket(settings, Path(postgres.host))
+
+
+def _deploy(settings: Settings, weights: dict[str, Path], say: Say) -> None:
+    from ray import serve  # after the environment is prepared
+
+    from serve import app
+
+    serve.start(http_options={"host": settings.http.host, "port": settings.http.port})
+    quiet = {"enable_access_log": False, "log_level": "WARNING"}
+    graph = serve.RunTarget(app.build(settings, weights), app.NAME, "/", quiet)
+    serve.run_many([graph], wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
+    _await_running(app.NAME, settings, say)
+
+
+def _await_running(name: str, settings: Settings, say: Say) -> None:
+    """Tell each part once when it is ready."""
+    from ray import serve
+
+    told: set[str] = set()
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        application = serve.status().applications[name]
+        healthy = {part for part, one in application.deployments.items() if one.status == "HEALTHY"}
+        for part in sorted(healthy - told):
+            say(f"ready: {part}")
+        told |= healthy
+        if application.status == "RUNNING":
+            return
+        if application.status in ("DEPLOY_FAILED", "UNHEALTHY"):
+            break
+        time.sleep(0.25)
+    missing = ", ".join(sorted(set(application.deployments) - told)) or name
+    raise StartFailed(f"{missing} did not become ready; its log is under {cluster.session_folder(settings)}/session_latest/logs/serve")
+
+
+async def _first_key(settings: Settings) -> str | None:
+    arguments = connect.arguments(settings.database, folders.secrets(settings), "recall_ledger")
+    database = await LedgerDatabase.open(arguments, 1)
+    try:
+        ring = KeyRing(database, settings.limits)
+        return None if await ring.any() else (await ring.issue("first", ALL_RIGHTS, {}, None))[1]
+    finally:
+        await database.close()

@@ -1,0 +1,55 @@
+"""Which parameters of a request are honoured, which pass without effect, and which are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from serve.errors import ApiError, bad_request
+
+Body = TypeVar("Body", bound=BaseModel)
+_WITHOUT_EFFECT = {
+    "user", "metadata", "service_tier", "parallel_tool_calls", "prompt_cache_key", "safety_identifier",
+}
+# A neutral value of a parameter we lack is no wish.
+_NEUTRAL: dict[str, Callable[[Any], bool]] = {
+    "store": lambda value: value is False,
+    "frequency_penalty": lambda value: type(value) in (int, float) and value == 0,
+    "presence_penalty": lambda value: type(value) in (int, float) and value == 0,
+    "logit_bias": lambda value: value == {},
+    "functions": lambda value: value == [],
+    "modalities": lambda value: value == ["text"],
+}
+
+
+class Strict(BaseModel):
+    """A part of a request body: no coercion, no unknown keys, and no value in an error."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True, frozen=True)
+
+
+def sift(body: dict[str, Any], honoured: Collection[str]) -> dict[str, Any]:
+    """The honoured parameters of `body`. Raises ApiError 400 that names every other wish at once."""
+    wishes = {key: value for key, value in body.items() if value is not None and key not in _WITHOUT_EFFECT}
+    unknown = [key for key in wishes if key not in honoured and not _NEUTRAL.get(key, lambda _: False)(wishes[key])]
+    if unknown:
+        names = ", ".join(repr(name[:60]) for name in sorted(unknown)[:20])
+        raise bad_request(f"Not supported here: {names}. Leave them out.", unknown[0][:60], "unsupported_parameter")
+    return {key: value for key, value in wishes.items() if key in honoured}
+
+
+def parsed(model: type[Body], values: dict[str, Any]) -> Body:
+    """`values` as `model`. Raises ApiError 400 with the place of the first mistake."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise _mistake(error) from None
+
+
+def _mistake(error: ValidationError) -> ApiError:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")[:200]
+    reason = str(first["msg"]).removeprefix("Value error, ")
+    return bad_request(f"{place or 'body'}: {reason}.", place or None)

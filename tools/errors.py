@@ -1,0 +1,23 @@
+"""How a tool call fails. The three kinds of failure are three types, because three different parties must act.
+
+ToolError
+├── ModelShouldRetry   bad arguments: the model is told what is wrong and may call again
+├── ModelShouldKnow    the world says no: the model is told and works with it
+└── PlatformBroken     ours: the turn says so, the model sees nothing internal
+"""
+
+
+class ToolError(Exception):
+    """Base of this package's errors. The message of the first two kinds is written for the model."""
+
+
+class ModelShouldRetry(ToolError):
+    """The arguments are wrong; the message says what is allowed."""
+
+
+class ModelShouldKnow(ToolError):
+    """The call was understood and cannot succeed; the message says why."""
+
+
+class PlatformBroken(ToolError):
+    """A service behind the tool failed; carries a code, never a text."""
