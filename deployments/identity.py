@@ -45,9 +45,7 @@ class Signer:
         self._key = _load_private(folder / f"{role}.key")
         self._kid = _kid(self._key.public_key())
 
-    def mint(
-        self, subject: str, rights: frozenset[str], audience: Audience, generation: str, seconds: float
-    ) -> str:
+    def mint(self, subject: str, rights: frozenset[str], audience: Audience, generation: str, seconds: float) -> str:
         """A token for one audience that ends `seconds` from now plus 30 s of slack."""
         now = int(time.time())
         claims = {
@@ -85,7 +83,11 @@ class Verifier:
         if header.get("typ") != f"{self._role}+jwt" or header.get("kid") != self._kid:
             raise jwt.InvalidTokenError
         claims: dict[str, Any] = jwt.decode(
-            token, self._key, algorithms=["EdDSA"], audience=self._audience, issuer=ISSUER,
+            token,
+            self._key,
+            algorithms=["EdDSA"],
+            audience=self._audience,
+            issuer=ISSUER,
             options={"require": _CLAIMS, "strict_aud": True},
         )
         if not claims["sub"] or not set(claims["rights"]) <= set(ALL_RIGHTS):
@@ -105,9 +107,7 @@ def _write_pair(folder: Path, role: Role) -> None:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     (folder / f"{role}.key").touch(mode=0o600)
     (folder / f"{role}.key").write_bytes(private)
     (folder / f"{role}.pub").write_bytes(public)

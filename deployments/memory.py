@@ -25,7 +25,7 @@ class MemoryService:
     Raises IdentityRefused, the errors of `memory_store.errors`, TierUnavailable when nothing embeds.
     """
 
-    async def __init__(self, settings: Settings, embedding: Any) -> None:
+    async def __init__(self, settings: Settings, embedding: Any) -> None:  # type: ignore[misc]  # Serve awaits it
         replica.prepare()
         self._verifier = Verifier("caller", folders.secrets(settings), "memory")
         self._embedding = EmbeddingHandle(embedding)
@@ -33,9 +33,7 @@ class MemoryService:
         database = connect.arguments(settings.database, folders.secrets(settings), "recall_memory")
         self._pool = await open_pool(database, settings.memory.pool)
         about = await self._embedding.describe()
-        self._store = MemoryStore(
-            self._pool, about["model"], about["dimension"], settings.memory.entries_per_subject
-        )
+        self._store = MemoryStore(self._pool, about["model"], about["dimension"], settings.memory.entries_per_subject)
 
     async def recall(self, token: str, query: str) -> dict[str, Any]:
         """`{"shown", "left_out", "tokens"}`: what a turn with this text would be shown."""

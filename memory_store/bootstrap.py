@@ -31,7 +31,9 @@ def _password(path: Path) -> str:
     return path.read_text().strip()
 
 
-async def bootstrap(superuser: Mapping[str, Any], role_passwords: Mapping[str, str], database: str = DATABASE) -> list[str]:
+async def bootstrap(
+    superuser: Mapping[str, Any], role_passwords: Mapping[str, str], database: str = DATABASE
+) -> list[str]:
     """Make what is missing and migrate; safe to run at every start. Returns the migrations that ran.
 
     `superuser` and what is derived from it are keyword arguments of `asyncpg.connect`.
@@ -40,7 +42,8 @@ async def bootstrap(superuser: Mapping[str, Any], role_passwords: Mapping[str, s
     await _as(superuser, "postgres", _make_database, database)
     await _as(superuser, database, _make_extension)
     owner = {**superuser, "user": "recall_owner", "password": role_passwords["recall_owner"]}
-    return await _as(owner, database, migrate)
+    ran: list[str] = await _as(owner, database, migrate)
+    return ran
 
 
 async def _as(who: Mapping[str, Any], database: str, action: Any, *arguments: Any) -> Any:

@@ -24,7 +24,8 @@ async def migrate(connection: asyncpg.Connection) -> list[str]:
             "create table if not exists public.migrations (name text primary key, sha256 text not null,"
             " ran_at timestamptz not null default now())"
         )
-        applied = dict(await connection.fetch("select name, sha256 from public.migrations"))
+        rows = await connection.fetch("select name, sha256 from public.migrations")
+        applied = {row["name"]: row["sha256"] for row in rows}
         pending = _pending(applied)
         for path in pending:
             await connection.execute(path.read_text(encoding="utf-8"))

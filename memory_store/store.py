@@ -22,6 +22,7 @@ from memory_store.recall import Caps, Recall, Scored, choose
 _SQL = sql.load(Path(__file__).with_name("queries.sql"))
 _CANDIDATES = 20  # how many of the nearest a recall looks at and explains
 
+Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
 Vector = Sequence[float]
 _GONE = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.CannotConnectNowError)
 
@@ -66,6 +67,7 @@ class MemoryStore:
             if await connection.fetchval(_SQL["count"], subject) >= self._entries_per_subject:
                 raise MemoryFull(self._entries_per_subject)
             row = await connection.fetchrow(_SQL["insert"], *self._values(subject, draft, folded))
+            assert row is not None, "the subject is locked and has no twin"
             await connection.execute(_SQL["put_vector"], subject, self._model, row["id"], self._halfvec(vector))
             return Kept(_entry(row), existed=False)
 
@@ -117,7 +119,7 @@ class MemoryStore:
         return choose([Scored(_entry(row), row["score"]) for row in rows], caps)
 
     @asynccontextmanager
-    async def _acting_as(self, subject: str) -> AsyncIterator[asyncpg.Connection]:
+    async def _acting_as(self, subject: str) -> AsyncIterator[Connection]:
         try:
             async with self._pool.acquire() as connection, connection.transaction():
                 await connection.execute(_SQL["act_as"], subject)

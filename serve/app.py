@@ -27,9 +27,7 @@ def build(settings: Settings, weights: dict[str, Path]) -> Application:
     tiers = {name: _chat_tier(settings, name, weights[name]) for name in settings.tiers.chat}
     embed = settings.tiers.embed
     embedding = _bound(Embedding, "embed", embed.replicas, embed.slots, embed.num_cpus, embed)
-    memory = _bound(
-        MemoryService, "memory", settings.memory.replicas, _SERVICE_SLOTS, 0.5, settings, embedding
-    )
+    memory = _bound(MemoryService, "memory", settings.memory.replicas, _SERVICE_SLOTS, 0.5, settings, embedding)
     platform = _bound(Platform, "platform", Replicas(), _SERVICE_SLOTS, 0.1, settings, tiers)
     gateway = serve.ingress()(Gateway)
     return _bound(
@@ -41,8 +39,16 @@ def _chat_tier(settings: Settings, name: str, weights: Path) -> Application:
     tier = settings.tiers.chat[name]
     slots = tier.slots + tier.queue + _COUNTS
     return _bound(
-        ChatTier, name, tier.replicas, slots, tier.num_cpus, tier, weights, _prefixes(settings, name),
-        target=tier.slots, drain_seconds=tier.deadline_seconds,
+        ChatTier,
+        name,
+        tier.replicas,
+        slots,
+        tier.num_cpus,
+        tier,
+        weights,
+        _prefixes(settings, name),
+        target=tier.slots,
+        drain_seconds=tier.deadline_seconds,
     )
 
 
@@ -56,11 +62,17 @@ def _prefixes(settings: Settings, tier: str) -> list[Prefix]:
 
 
 def _bound(
-    what: type, name: str, replicas: Replicas, slots: int, num_cpus: float, *arguments: Any,
-    target: float | None = None, drain_seconds: float = 20,
+    what: type,
+    name: str,
+    replicas: Replicas,
+    slots: int,
+    num_cpus: float,
+    *arguments: Any,
+    target: float | None = None,
+    drain_seconds: float = 20,
 ) -> Application:
     """A deployment that takes `slots` calls at once and grows when replicas have more than `target` each."""
-    deployment = serve.deployment(what).options(  # type: ignore[attr-defined]
+    deployment = serve.deployment(what).options(
         name=name,
         max_ongoing_requests=slots,
         ray_actor_options={"num_cpus": num_cpus},

@@ -29,7 +29,11 @@ class Resolver:
         caller = await self._resolve(credential) if credential else None
         if caller is None:
             self._count_failure(request)
-            raise ApiError(401, "invalid_credential", "Send a valid key as Authorization: Bearer rs_…; see `recall-serve keys issue`.")
+            raise ApiError(
+                401,
+                "invalid_credential",
+                "Send a valid key as Authorization: Bearer rs_…; see `recall-serve keys issue`.",
+            )
         return caller
 
     async def _resolve(self, credential: str) -> Caller | None:
@@ -40,7 +44,9 @@ class Resolver:
     def _count_failure(self, request: Request) -> None:
         address = request.client.host if request.client else "unknown"
         if not self._failures.hit(self._most_failures, address):
-            raise ApiError(429, "too_many_failures", "Too many refused credentials from this address. Wait a minute.", None, 60)
+            raise ApiError(
+                429, "too_many_failures", "Too many refused credentials from this address. Wait a minute.", None, 60
+            )
 
 
 def _credential(request: Request) -> str | None:
@@ -55,4 +61,6 @@ def _credential(request: Request) -> str | None:
 def require(caller: Caller, right: Right) -> None:
     """Raises ApiError 403."""
     if not caller.may(right):
-        raise ApiError(403, "right_missing", f"Your key lacks the right {right!r}. Ask the operator for a key that has it.")
+        raise ApiError(
+            403, "right_missing", f"Your key lacks the right {right!r}. Ask the operator for a key that has it."
+        )

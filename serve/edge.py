@@ -46,7 +46,9 @@ class Handles:
 class Edge:
     """Made by `open` when an ingress replica starts, closed when it ends."""
 
-    def __init__(self, settings: Settings, handles: Handles, ledger: LedgerDatabase, maintenance: LedgerDatabase) -> None:
+    def __init__(
+        self, settings: Settings, handles: Handles, ledger: LedgerDatabase, maintenance: LedgerDatabase
+    ) -> None:
         secrets = folders.secrets(settings)
         self.settings = settings
         self.ledger = ledger

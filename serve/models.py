@@ -19,6 +19,10 @@ def models(settings: Settings) -> list[dict[str, Any]]:
 
 def _model(name: str, description: str, capabilities: list[str]) -> dict[str, Any]:
     return {
-        "id": name, "object": "model", "created": 0, "owned_by": "recall-serve", "description": description,
+        "id": name,
+        "object": "model",
+        "created": 0,
+        "owned_by": "recall-serve",
+        "description": description,
         "capabilities": capabilities,
     }

@@ -33,13 +33,20 @@ class OidcVerifier:
     def _caller(self, token: str) -> Caller:
         claims = self._claims(token)
         subject = claims["sub"]
-        if not isinstance(subject, str) or not subject or "\x00" in subject or len(subject.encode()) > _MOST_SUBJECT_BYTES:
+        if (
+            not isinstance(subject, str)
+            or not subject
+            or "\x00" in subject
+            or len(subject.encode()) > _MOST_SUBJECT_BYTES
+        ):
             raise ValueError("subject")
         rights = claims.get(self._settings.rights_claim, self._settings.default_rights)
         if not isinstance(rights, list) or not set(rights) <= set(ALL_RIGHTS):
             raise ValueError("rights")
         limits = {**self._defaults.model_dump(), **claims.get(self._settings.limits_claim, {})}
-        return Caller(f"{self._settings.issuer}|{subject}", frozenset(rights), Limits.model_validate(limits, strict=True))
+        return Caller(
+            f"{self._settings.issuer}|{subject}", frozenset(rights), Limits.model_validate(limits, strict=True)
+        )
 
     def _claims(self, token: str) -> dict[str, Any]:
         header = jwt.get_unverified_header(token)
@@ -47,8 +54,12 @@ class OidcVerifier:
         if key.algorithm_name != header["alg"]:
             raise ValueError("algorithm")
         claims: dict[str, Any] = jwt.decode(
-            token, key.key, algorithms=list(self._settings.algorithms), audience=self._settings.audience,
-            issuer=self._settings.issuer, options={"require": _REQUIRED, "strict_aud": True},
+            token,
+            key.key,
+            algorithms=list(self._settings.algorithms),
+            audience=self._settings.audience,
+            issuer=self._settings.issuer,
+            options={"require": _REQUIRED, "strict_aud": True},
         )
         if claims["exp"] - claims["iat"] > self._settings.max_age_seconds:
             raise ValueError("life")

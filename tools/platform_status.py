@@ -21,7 +21,8 @@ def summarise(snapshot: dict[str, Any]) -> str:
 
 def _line(tier: dict[str, Any]) -> str:
     load = f", {tier['ongoing']} requests now" if tier.get("ongoing") is not None else ""
-    return f"- {tier['name']} ({tier['kind']}): {tier['health']}, {tier['replicas']} of {tier['target']} replicas running{load}"
+    replicas = f"{tier['replicas']} of {tier['target']} replicas running"
+    return f"- {tier['name']} ({tier['kind']}): {tier['health']}, {replicas}{load}"
 
 
 TOOL = Tool(

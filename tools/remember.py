@@ -19,7 +19,12 @@ TOOL = Tool(
     parameters={
         "type": "object",
         "properties": {
-            "text": {"type": "string", "minLength": 1, "maxLength": 500, "description": "One sentence in the person's language."},
+            "text": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 500,
+                "description": "One sentence in the person's language.",
+            },
             "kind": {"type": "string", "enum": ["fact", "preference"]},
         },
         "required": ["text"],

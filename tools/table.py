@@ -12,9 +12,7 @@ from tools import forget, list_models, platform_status, remember
 from tools.errors import ModelShouldKnow, ModelShouldRetry, PlatformBroken, ToolError
 from tools.tool import Context, Tool
 
-TABLE: dict[str, Tool] = {
-    module.TOOL.name: module.TOOL for module in (platform_status, list_models, remember, forget)
-}
+TABLE: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in (platform_status, list_models, remember, forget)}
 _BROKEN = "The tool could not run because of a fault in the platform. Say so; do not guess its result."
 
 
@@ -49,7 +47,7 @@ def _refusal(name: str, context: Context, offered: Collection[str]) -> str | Non
     if not context.caller.may(tool.right):
         return f"The caller lacks the right {tool.right}."
     if tool.kind == "memory" and context.tainted:
-        return "Outside text is part of this conversation, so memory cannot be changed from it. The person can do it themselves."
+        return "Outside text is part of this conversation, so it cannot change memory. The person can do it themselves."
     return None
 
 

@@ -10,7 +10,7 @@ import re
 import secrets
 import unicodedata
 
-_TAG = r"/?(?:tool\w*|function\w*|think|s|bos|eos|pad|unk|mask|image|(?:start|end)_\w+|im_\w+|fim_\w+|file_sep|repo_name|SYS)>"
+_TAG = r"/?(?:tool\w*|function\w*|think|s|bos|eos|pad|unk|mask|image|\w+_(?:sep|name)|(?:start|end|im|fim)_\w+|SYS)>"
 _CONTROL_TOKEN = re.compile(rf"<(?=[|｜]|{_TAG})|<<(?=SYS|/SYS)|\[(?=/?(?:INST|AVAILABLE_TOOLS|TOOL_\w+|SYSTEM_\w+)\])")
 _KEPT_FORMATS = "\u200c\u200d"  # joiners that Persian, Hindi and emoji need
 

@@ -54,7 +54,9 @@ class Turn:
         """
         world, seconds = self._world, self._world.tier.deadline_seconds
         try:
-            await world.turns.open(self._record.id, world.caller.subject, world.caller.limits.turns_parallel, world.lasts)
+            await world.turns.open(
+                self._record.id, world.caller.subject, world.caller.limits.turns_parallel, world.lasts
+            )
             async with asyncio.timeout(seconds) as deadline:
                 reason = await self._converse()
             self._end(reason)
@@ -179,7 +181,11 @@ class Turn:
 
     def _wants_recall(self) -> bool:
         request = self._request
-        asks = bool(request.messages) and request.messages[-1]["role"] == "user" and request.messages[-1]["content"].strip()
+        asks = (
+            bool(request.messages)
+            and request.messages[-1]["role"] == "user"
+            and request.messages[-1]["content"].strip()
+        )
         remembers = request.agent is not None and request.agent.remembers
         return bool(asks) and remembers and request.recall and self._world.caller.may("memory")
 

@@ -87,8 +87,15 @@ class ToolPhase:
         self.generation.tools.append(tool)
         await self.records.add_tool_call(
             ToolCallRecord(
-                self.context.caller.subject, self.generation.id, "loop", tool, outcome.status, started_at, elapsed_ms,
-                bytes_in=len(json.dumps(call.arguments)), bytes_out=len(outcome.result.encode()),
+                self.context.caller.subject,
+                self.generation.id,
+                "loop",
+                tool,
+                outcome.status,
+                started_at,
+                elapsed_ms,
+                bytes_in=len(json.dumps(call.arguments)),
+                bytes_out=len(outcome.result.encode()),
             )
         )
 

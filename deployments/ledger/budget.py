@@ -37,7 +37,10 @@ class Usage:
     def as_dict(self) -> dict[str, Any]:
         left = max(0, self.limit - self.used - self.reserved)
         return {
-            "limit": self.limit, "used": self.used, "reserved": self.reserved, "left": left,
+            "limit": self.limit,
+            "used": self.used,
+            "reserved": self.reserved,
+            "left": left,
             "resets_at": f"{self.resets_at.isoformat()}Z",
         }
 

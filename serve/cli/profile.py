@@ -14,7 +14,11 @@ from configs.settings import Settings
 DEFAULT = Path(__file__).parents[2] / "configs" / "local.yaml"
 
 option = click.option(
-    "--profile", "path", type=click.Path(path_type=Path), default=DEFAULT, show_default="configs/local.yaml",
+    "--profile",
+    "path",
+    type=click.Path(path_type=Path),
+    default=DEFAULT,
+    show_default="configs/local.yaml",
     help="YAML profile to run.",
 )
 

@@ -12,7 +12,7 @@ import click
 
 from configs.settings import Settings
 from deployments.tiers.weights import WeightsError
-from memory_store.embedded_errors import EmbeddedPostgresError
+from memory_store.embedded.errors import EmbeddedPostgresError
 from memory_store.errors import MemoryStoreError
 from serve.cli import profile
 from serve.supervisor import service, state

@@ -43,7 +43,9 @@ async def keep(request: Request, edge: Edge, caller: Caller) -> Response:
     """201 with the new entry; 200 with the one that already says this, and `duplicate_of`."""
     body = await _body(request, edge, caller, KeepBody)
     if body.kind == "episode":
-        raise ApiError(403, "kind_refused", "Episodes are written when a session ends; keep a fact or a preference.", "kind")
+        raise ApiError(
+            403, "kind_refused", "Episodes are written when a session ends; keep a fact or a preference.", "kind"
+        )
     entry = await edge.memory(caller).keep(body.kind, body.text, {"by": "person", "ref": "api"})
     return JSONResponse(entry, 200 if "duplicate_of" in entry else 201)
 

@@ -31,7 +31,9 @@ def prepare_environment(settings: Settings) -> None:
         # Ray's three Prometheus ports know no authentication. The agent's can be switched off; the other two are given
         # a port that cannot be bound, which Ray logs and lives with.
         os.environ |= {
-            "RAY_enable_metrics_collection": "0", "DASHBOARD_METRIC_PORT": "-1", "AUTOSCALER_METRIC_PORT": "-1",
+            "RAY_enable_metrics_collection": "0",
+            "DASHBOARD_METRIC_PORT": "-1",
+            "AUTOSCALER_METRIC_PORT": "-1",
         }
 
 

@@ -106,7 +106,9 @@ def _await_running(name: str, settings: Settings, say: Say) -> None:
             break
         time.sleep(0.25)
     missing = ", ".join(sorted(set(application.deployments) - told)) or name
-    raise StartFailed(f"{missing} did not become ready; its log is under {cluster.session_folder(settings)}/session_latest/logs/serve")
+    raise StartFailed(
+        f"{missing} did not become ready; its log is under {cluster.session_folder(settings)}/session_latest/logs/serve"
+    )
 
 
 async def _first_key(settings: Settings) -> str | None:

@@ -73,7 +73,10 @@ class ChunkWriter:
         if self._first:
             delta, self._first = {"role": "assistant", **delta}, False
         return {
-            "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.wish.model,
+            "id": self.id,
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.wish.model,
             "choices": [{"index": 0, "delta": delta, "finish_reason": None} | choice],
         }
 
@@ -87,8 +90,12 @@ def whole(wish: ChatWish, answer_id: str, events: Sequence[Event]) -> dict[str, 
     logprobs = [one for event in texts for one in event.logprobs]
     choice["logprobs"] = {"content": logprobs} if logprobs else None
     answer = {
-        "id": answer_id, "object": "chat.completion", "created": int(time.time()), "model": wish.model,
-        "choices": [choice], "usage": usage(ended.usage),
+        "id": answer_id,
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": wish.model,
+        "choices": [choice],
+        "usage": usage(ended.usage),
     }
     steps = [event.step.as_dict() for event in events if isinstance(event, Stepped) and event.step.status != "started"]
     return answer | ({"steps": steps} if wish.include_steps else {}) | extensions(ended)
@@ -103,6 +110,8 @@ def extensions(event: Ended) -> dict[str, Any]:
 def usage(one: Usage) -> dict[str, Any]:
     """Summed over all rounds."""
     return {
-        "prompt_tokens": one.prompt, "completion_tokens": one.completion, "total_tokens": one.prompt + one.completion,
+        "prompt_tokens": one.prompt,
+        "completion_tokens": one.completion,
+        "total_tokens": one.prompt + one.completion,
         "prompt_tokens_details": {"cached_tokens": one.cached},
     }

@@ -97,7 +97,7 @@ class ChatBody(Strict):
     logprobs: bool = False
     top_logprobs: int | None = Field(None, ge=0, le=20)
     response_format: ResponseFormat | None = None
-    tools: list[Any] = []
+    tools: list[Any] = Field([])
     tool_choice: Any = "auto"
     memory: Literal["on", "off"] = "on"
     page: PageBody | None = None

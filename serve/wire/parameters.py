@@ -11,7 +11,12 @@ from serve.errors import ApiError, bad_request
 
 Body = TypeVar("Body", bound=BaseModel)
 _WITHOUT_EFFECT = {
-    "user", "metadata", "service_tier", "parallel_tool_calls", "prompt_cache_key", "safety_identifier",
+    "user",
+    "metadata",
+    "service_tier",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "safety_identifier",
 }
 # A neutral value of a parameter we lack is no wish.
 _NEUTRAL: dict[str, Callable[[Any], bool]] = {

@@ -17,8 +17,10 @@ import asyncpg
 import psutil
 import pytest
 
-from memory_store import embedded_account, embedded_errors, embedded_files
 from memory_store.embedded import EmbeddedPostgres
+from memory_store.embedded import account as embedded_account
+from memory_store.embedded import errors as embedded_errors
+from memory_store.embedded import files as embedded_files
 from tests.store.conftest import passable_folder
 
 pytestmark = pytest.mark.timeout(120)
@@ -145,9 +147,7 @@ def test_the_terminals_ctrl_c_does_not_reach_it(postgres: EmbeddedPostgres) -> N
 
 def test_committed_rows_survive_a_killed_postmaster(fresh: EmbeddedPostgres) -> None:
     fresh.start()
-    fetch(
-        fresh, "create table kept (value int)", "insert into kept select generate_series(1, 1000) returning 1"
-    )
+    fetch(fresh, "create table kept (value int)", "insert into kept select generate_series(1, 1000) returning 1")
     killed = kill_postmaster(fresh)
     fresh.start()
     assert fresh.postmaster_pid != killed
@@ -242,9 +242,7 @@ def someone(kind: str, home: Path) -> Iterator[int]:
 
 def test_an_interrupted_initdb_is_redone(folder: Path, fresh: EmbeddedPostgres) -> None:
     program = (
-        "import sys\n"
-        "from tests.store.test_embedded import server_in, Path\n"
-        "server_in(Path(sys.argv[1])).start()\n"
+        "import sys\nfrom tests.store.test_embedded import server_in, Path\nserver_in(Path(sys.argv[1])).start()\n"
     )
     supervisor = python(program, folder)
     unfinished = wait_for(lambda: next(folder.glob("home/data.unfinished-*/PG_VERSION"), None))
@@ -299,9 +297,7 @@ def test_a_folder_that_holds_something_else_is_never_wiped(folder: Path, fresh: 
 
 def test_a_home_that_cannot_be_made_is_one_clear_line(folder: Path) -> None:
     (folder / "file").touch()
-    with pytest.raises(
-        embedded_errors.FolderUnusable, match=r"file.* cannot be used: Not a directory"
-    ) as caught:
+    with pytest.raises(embedded_errors.FolderUnusable, match=r"file.* cannot be used: Not a directory") as caught:
         EmbeddedPostgres(folder / "file" / "home" / "data", folder / "logs").start()
     assert len(str(caught.value).splitlines()) == 1
 
@@ -388,9 +384,7 @@ def socket_inodes(pid: int) -> set[str]:
 
 
 def inodes_in(*tables: str) -> set[str]:
-    return {
-        word for table in tables for word in Path("/proc/net", table).read_text().split() if word.isdecimal()
-    }
+    return {word for table in tables for word in Path("/proc/net", table).read_text().split() if word.isdecimal()}
 
 
 def test_secrets_socket_and_data_are_closed_to_others(postgres: EmbeddedPostgres) -> None:
@@ -402,9 +396,7 @@ def test_secrets_socket_and_data_are_closed_to_others(postgres: EmbeddedPostgres
         home / "postgres.lock": 0o600,
     }
     closed |= {embedded_files.password_file(home): 0o600, home / "logs" / "postgres.log": 0o600}
-    assert {path: oct(mode(path)) for path in closed} == {
-        path: oct(wanted) for path, wanted in closed.items()
-    }
+    assert {path: oct(mode(path)) for path in closed} == {path: oct(wanted) for path, wanted in closed.items()}
     assert owner(home / "secrets") == owner(embedded_files.password_file(home)) == os.geteuid()
     assert owner(home / "run") == owner(home / "data") == psutil.Process(postgres.postmaster_pid).uids().real
 
@@ -412,9 +404,7 @@ def test_secrets_socket_and_data_are_closed_to_others(postgres: EmbeddedPostgres
 def test_no_process_shows_the_password(postgres: EmbeddedPostgres) -> None:
     password = postgres.superuser_connection()["password"]
     assert len(password) >= 32
-    assert not [
-        process for process in family(postgres.postmaster_pid) if password in " ".join(process.cmdline())
-    ]
+    assert not [process for process in family(postgres.postmaster_pid) if password in " ".join(process.cmdline())]
     assert password not in repr(vars(postgres))
 
 
@@ -557,9 +547,7 @@ def test_the_log_does_tell_of_starts(postgres: EmbeddedPostgres) -> None:
 
 
 def test_activity_shows_no_statement(postgres: EmbeddedPostgres) -> None:
-    shown = fetch(
-        postgres, "select string_agg(query, ' ') from pg_stat_activity where pid = pg_backend_pid()"
-    )
+    shown = fetch(postgres, "select string_agg(query, ' ') from pg_stat_activity where pid = pg_backend_pid()")
     assert "pg_stat_activity" not in (shown or "")
 
 

@@ -24,8 +24,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from deployments.tiers import weights, weights_packages, weights_sources
-from deployments.tiers.weights_sources import SourceError, WeightsError
+from deployments.tiers import weights
+from deployments.tiers.weights import packages as weights_packages
+from deployments.tiers.weights import sources as weights_sources
+from deployments.tiers.weights.sources import SourceError, WeightsError
 
 ROOT = Path(__file__).parents[2]
 EVENT_SECONDS = 30

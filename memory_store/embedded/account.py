@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from memory_store import embedded_errors as errors
+from memory_store.embedded import errors
 
 SYSTEM_ACCOUNT = "recall-serve"
 # Not ours: PGPORT, PGDATA, PGOPTIONS or LD_LIBRARY_PATH of the caller would change what the commands do.

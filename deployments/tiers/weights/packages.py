@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployments.tiers.weights_sources import (
+from deployments.tiers.weights.sources import (
     Report,
     SourceError,
     WeightsSpec,

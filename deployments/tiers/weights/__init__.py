@@ -21,8 +21,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from deployments.tiers.weights_packages import from_packages, parts_arrived_bytes, parts_folder
-from deployments.tiers.weights_sources import (
+from deployments.tiers.weights.packages import from_packages, parts_arrived_bytes, parts_folder
+from deployments.tiers.weights.sources import (
     Report,
     SourceError,
     WeightsError,

@@ -14,10 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypedDict
 
-from memory_store import embedded_account as account
-from memory_store import embedded_errors as errors
-from memory_store import embedded_files as files
-from memory_store.embedded_processes import ClusterProcesses
+from memory_store.embedded import account, errors, files
+from memory_store.embedded.processes import ClusterProcesses
 
 MAJOR_VERSION = "18"
 PORT = 5432  # names the socket; no TCP port is opened

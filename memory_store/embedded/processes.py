@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from memory_store import embedded_errors as errors
+from memory_store.embedded import errors
 
 NAME_PREFIX = "recall-serve-"
 IMMEDIATE_STOP_SECONDS = 15.0
