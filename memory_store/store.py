@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import asyncpg
 import numpy as np
@@ -22,7 +22,7 @@ from memory_store.recall import Caps, Recall, Scored, choose
 _SQL = sql.load(Path(__file__).with_name("queries.sql"))
 _CANDIDATES = 20  # how many of the nearest a recall looks at and explains
 
-Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 Vector = Sequence[float]
 _GONE = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.CannotConnectNowError)
 

@@ -6,14 +6,14 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import asyncpg
 
 from deployments.ledger.errors import LedgerUnavailable
 from memory_store import sql
 
-Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 SQL = sql.load(Path(__file__).with_name("queries.sql"))
 _GONE = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.CannotConnectNowError)
 

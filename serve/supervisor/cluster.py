@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
 import os
 import secrets
 import shutil
@@ -13,6 +16,7 @@ from configs.settings import Settings
 _SOCKET_PATH_MOST_CHARS = 107
 _SESSION_CHARS = len("/session_2026-12-01_13-02-32_577023_4194304/sockets/dash_NodeHead_x")
 _KEPT_SESSIONS = 2
+_MOST_ARGUMENT_BYTES = 32 * 2**20
 
 
 def prepare_environment(settings: Settings) -> None:
@@ -25,7 +29,9 @@ def prepare_environment(settings: Settings) -> None:
         "RAY_SERVE_LOG_TO_STDERR": "0",
         "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": "0",
         "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0",
-        "RAY_DEDUP_LOGS": "0",
+        # Arguments travel inside the call itself: the object store is shared memory, where texts would outlive their turn.
+        "RAY_max_direct_call_object_size": str(_MOST_ARGUMENT_BYTES),
+        "RAY_task_rpc_inlined_bytes_limit": str(2 * _MOST_ARGUMENT_BYTES),
     }
     if not settings.ray.metrics:
         # Ray's three Prometheus ports know no authentication. The agent's can be switched off; the other two are given
@@ -45,6 +51,7 @@ def start(settings: Settings) -> None:
     # Ray gives up 127.0.0.1 for the machine's outer address so that other nodes could join. This switch, which it has
     # for desktop systems, keeps the node on loopback, and with it every port of Ray's.
     ray_constants.ENABLE_RAY_CLUSTER = False
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
     ray.init(
         num_cpus=settings.ray.logical_cpus,
         object_store_memory=settings.ray.object_store_mib * 2**20,
@@ -62,8 +69,9 @@ def stop() -> None:
     import ray
     from ray import serve
 
-    serve.shutdown()
-    ray.shutdown()
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        serve.shutdown()  # Ray reports the end of Serve's own controller as if it were a fault
+        ray.shutdown()
 
 
 def session_folder(settings: Settings) -> Path:
