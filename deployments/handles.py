@@ -49,6 +49,11 @@ class TierHandle:
         with translated():
             return int(await self._handle.count.remote(messages, tools))
 
+    async def schema_fault(self, schema: dict[str, Any]) -> str | None:
+        with translated():
+            fault: str | None = await self._handle.schema_fault.remote(schema)
+        return fault
+
     async def load(self) -> dict[str, int]:
         """`{"ongoing", "waiting", "slots"}` of one replica."""
         with translated():

@@ -22,7 +22,7 @@ from deployments.agent.world import TurnRequest, World
 from deployments.ledger.errors import BudgetExhausted, LedgerError
 from deployments.ledger.records import Generation
 from deployments.tiers.contract import ChatRequest, Delta, Usage
-from deployments.tiers.errors import Overloaded, TierUnavailable
+from deployments.tiers.errors import Overloaded, SchemaUnsupported, TierUnavailable
 from tools.errors import PlatformBroken
 from tools.step import Step
 from tools.tool import Context
@@ -41,6 +41,7 @@ class Turn:
         self._emit_event = emit
         self._began = False
         self._answer: list[str] = []
+        self._unheard_tokens = 0  # written in rounds that only decided about tools
         self._messages = prompt.system(request.agent.brief if request.agent else None, request.wishes)
         self._messages += prompt.with_data(prompt.history(request.messages), [prompt.page(request.page)])
         self._recall_due = self._wants_recall()
@@ -74,6 +75,8 @@ class Turn:
 
     async def _converse(self) -> StopReason:
         tools = await self._tool_phase()
+        if self._request.schema is not None and (fault := await self._world.tier.schema_fault(self._request.schema)):
+            raise SchemaUnsupported(fault)
         while True:
             offered = tools.offered if tools else []
             try:
@@ -84,9 +87,11 @@ class Turn:
                 return "token_budget" if isinstance(bound, BudgetExhausted) else "length"
             if tools and last.calls:
                 results = await tools.run(last.calls)
-                self._messages += prompt.calls(last.calls, results, "" if tools.open else prompt.NO_CALLS_LEFT)
-            elif tools and offered and self._request.schema is not None and last.finish == "stop":
-                tools.closed = True  # the schema binds a last round without tools
+                self._messages += prompt.calls(
+                    last.calls, results, prompt.ANSWER_NOW if tools.open else prompt.NO_CALLS_LEFT
+                )
+            elif tools and offered and self._request.schema is not None:
+                tools.closed = True
             else:
                 return _ending(last, tools)
 
@@ -116,7 +121,9 @@ class Turn:
             async with aclosing(self._world.tier.chat(request)) as deltas:
                 async for last in deltas:
                     spending.used = prompt_tokens + last.tokens
-                    if (last.text or last.logprobs) and not quiet:
+                    if quiet and last.text.strip():
+                        break  # it answers; the schema binds the round that follows
+                    if last.text or last.logprobs:
                         self._say(last)
         except (Overloaded, TierUnavailable):
             spending.used = 0 if not self._answer else spending.used
@@ -124,6 +131,7 @@ class Turn:
         finally:
             usage = last.usage or Usage(prompt_tokens, last.tokens)
             self._account_for(usage, spending)
+            self._unheard_tokens += usage.completion if quiet else 0
         return last
 
     async def _recall(self, offered: list[dict[str, Any]], prompt_tokens: int) -> int:
@@ -160,7 +168,7 @@ class Turn:
         agent, tier = self._request.agent, self._world.tier
         bounds = [tier.max_output_tokens, tier.window_tokens - prompt_tokens]
         if self._request.max_tokens is not None:
-            bounds.append(self._request.max_tokens - self._record.completion_tokens)
+            bounds.append(self._request.max_tokens - self._record.completion_tokens + self._unheard_tokens)
         if agent and agent.bounds.max_output_tokens is not None:
             bounds.append(agent.bounds.max_output_tokens)
         return min(bounds)

@@ -12,7 +12,8 @@ from typing import Any
 from deployments.agent.data import framed, inline, neutral
 from deployments.tiers.contract import Message, ToolCall
 
-NO_CALLS_LEFT = "No tool calls are left in this turn. Answer now from what you have."
+ANSWER_NOW = "Now answer the person in your own words from this result. Do not repeat a call."
+NO_CALLS_LEFT = "No tool calls are left in this turn. Answer the person now from what you have."
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def page(one: Page | None) -> str:
 
 
 def calls(made: Sequence[ToolCall], results: Sequence[str], note: str) -> list[Message]:
-    """A round's tool calls and their results as messages; `note` ends the last one."""
+    """A round's tool calls and their results as messages; `note` ends the last one, where small models heed it."""
     ids = [f"call_{place}" for place in range(len(made))]
     said = [
         {"id": one, "type": "function", "function": {"name": call.name, "arguments": call.arguments or {}}}
@@ -93,6 +94,5 @@ def calls(made: Sequence[ToolCall], results: Sequence[str], note: str) -> list[M
         {"role": "tool", "tool_call_id": one, "content": framed(result)}
         for one, result in zip(ids, results, strict=True)
     ]
-    if note:
-        answers[-1]["content"] += f"\n{note}"
+    answers[-1]["content"] += f"\n{note}"
     return [{"role": "assistant", "content": "", "tool_calls": said}, *answers]

@@ -125,7 +125,9 @@ def _call(value: Any) -> ToolCall | None:
         inner = {**value, "name": inner}
     if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
         return None
-    arguments = inner.get("arguments", inner.get("parameters", {}))
+    if "description" in inner:  # the definition of a tool, repeated: meant as a call, but none
+        return ToolCall(inner["name"], None)
+    arguments = inner.get("arguments", inner.get("parameters")) or {}
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)

@@ -34,6 +34,10 @@ class ChatTier:
         """Tokens of the prompt these make."""
         return await self._engine.count(messages, tools)
 
+    async def schema_fault(self, schema: dict[str, Any]) -> str | None:
+        """Why an answer cannot be held to this schema, None when it can."""
+        return self._engine.schema_fault(schema)
+
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta, None]:
         """One round. Raises Overloaded, SchemaUnsupported, EngineFailed."""
         async with self._slot(), aclosing(self._engine.chat(request)) as deltas:

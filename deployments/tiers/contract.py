@@ -77,6 +77,10 @@ class ChatEngine(Engine, Protocol):
 
     window_tokens: int
 
+    def schema_fault(self, schema: dict[str, Any]) -> str | None:
+        """Why an answer cannot be held to this schema, None when it can. A value, not an error: it may quote the schema,
+        and Ray logs errors that cross a handle."""
+
     async def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
         """Tokens of the prompt these make. Raises EngineFailed."""
 

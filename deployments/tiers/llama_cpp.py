@@ -26,7 +26,7 @@ from configs.settings import LlamaCpp
 from deployments.tiers import schemas
 from deployments.tiers.calls import CallReader
 from deployments.tiers.contract import Capability, ChatRequest, Delta, FinishReason, Message, Usage
-from deployments.tiers.errors import EngineFailed
+from deployments.tiers.errors import EngineFailed, SchemaUnsupported
 
 PROMPT_BATCH_TOKENS = 64  # as fast as larger batches on two cores, and a stopped prompt ends after at most this many
 _COMPACT = {"x-guidance": {"whitespace_flexible": False}}  # a small model can write white space until its limit
@@ -69,6 +69,9 @@ class LlamaCppEngine:
         except httpx.HTTPError:
             return False
 
+    def schema_fault(self, schema: dict[str, Any]) -> str | None:
+        return schemas.fault(schema)
+
     async def count(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
         """Tokens of the prompt, the chat template included. Raises EngineFailed."""
         body = {"messages": list(messages)} | ({"tools": list(tools)} if tools else {})
@@ -80,8 +83,8 @@ class LlamaCppEngine:
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta, None]:
         """One round; see the contract."""
-        if request.schema is not None:
-            schemas.check(request.schema)
+        if request.schema is not None and self.schema_fault(request.schema):
+            raise SchemaUnsupported("schema_unsupported")
         reader = CallReader({tool["function"]["name"] for tool in request.tools})
         chunks = self._generate(self._body(request))
         try:
@@ -156,6 +159,7 @@ async def _deltas(chunks: AsyncGenerator[dict[str, Any], None], reader: CallRead
     finish: FinishReason = "stop"
     usage = Usage(0, 0)
     tokens = 0
+    unheard: tuple[dict[str, Any], ...] = ()  # logprobs of text that is held back
     async for chunk in chunks:
         if "error" in chunk:
             raise EngineFailed(str(chunk["error"].get("type", "engine_error")))
@@ -164,12 +168,20 @@ async def _deltas(chunks: AsyncGenerator[dict[str, Any], None], reader: CallRead
             usage = _usage(chunk["usage"])
         for choice in chunk["choices"]:
             finish = choice["finish_reason"] or finish
-            logprobs = tuple((choice.get("logprobs") or {}).get("content") or ())
+            unheard += tuple((choice.get("logprobs") or {}).get("content") or ())
             text = reader.feed(choice["delta"].get("content") or "")
-            if text or logprobs or tokens:
-                yield Delta(text=text, logprobs=logprobs, tokens=tokens)
+            heard, unheard = (unheard, ()) if text else ((), unheard)
+            if tokens:
+                yield Delta(text=text, logprobs=heard, tokens=tokens)
     text, calls = reader.close(cut_short=finish == "length")
-    yield Delta(text=text, calls=calls, finish="tool_calls" if calls else finish, usage=usage, tokens=usage.completion)
+    yield Delta(
+        text=text,
+        logprobs=() if calls else unheard,
+        calls=calls,
+        finish="tool_calls" if calls else finish,
+        usage=usage,
+        tokens=usage.completion,
+    )
 
 
 async def _finished(running: asyncio.Future[None]) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from deployments.tiers.errors import SchemaUnsupported
-
 MOST_DEPTH = 16
 MOST_NODES = 500
 MOST_REPEATS = 1000
@@ -26,27 +24,35 @@ _FORMATS = {"date", "time", "date-time", "uuid"}
 _KNOWN = _ANNOTATIONS | _VALUES | _LISTS_OF_SCHEMAS | _MAPS_OF_SCHEMAS | _SCHEMAS | _REPEATS | _NUMBERS | _PLAIN
 
 
-def check(schema: Any) -> None:
-    """Raises SchemaUnsupported, naming the first keyword that cannot be held to."""
-    _check_references(schema)
-    for count, (depth, node) in enumerate(_walk(schema, 0)):
-        if depth > MOST_DEPTH or count > MOST_NODES:
-            raise SchemaUnsupported(f"the schema is too large (at most {MOST_DEPTH} levels and {MOST_NODES} parts)")
-        _check_node(node)
+class _Fault(Exception):
+    """Found while walking; becomes the answer of `fault`."""
+
+
+def fault(schema: Any) -> str | None:
+    """Names the first keyword that cannot be held to; None when the whole schema binds."""
+    try:
+        _check_references(schema)
+        for count, (depth, node) in enumerate(_walk(schema, 0)):
+            if depth > MOST_DEPTH or count > MOST_NODES:
+                return f"the schema is too large (at most {MOST_DEPTH} levels and {MOST_NODES} parts)"
+            _check_node(node)
+    except _Fault as found:
+        return str(found)
+    return None
 
 
 def _check_node(node: Any) -> None:
     if isinstance(node, bool):
         return
     if not isinstance(node, dict):
-        raise SchemaUnsupported("a schema must be an object")
+        raise _Fault("a schema must be an object")
     if unknown := sorted(node.keys() - _KNOWN):
-        raise SchemaUnsupported(f"the keyword {unknown[0]!r} is not supported in response_format")
+        raise _Fault(f"the keyword {unknown[0]!r} is not supported in response_format")
     for key in _REPEATS & node.keys():
         if type(node[key]) is not int or not 0 <= node[key] <= MOST_REPEATS:
-            raise SchemaUnsupported(f"{key} must be a whole number from 0 to {MOST_REPEATS}")
+            raise _Fault(f"{key} must be a whole number from 0 to {MOST_REPEATS}")
     if "format" in node and node["format"] not in _FORMATS:
-        raise SchemaUnsupported(f"format must be one of {', '.join(sorted(_FORMATS))}")
+        raise _Fault(f"format must be one of {', '.join(sorted(_FORMATS))}")
 
 
 def _check_references(schema: Any) -> None:
@@ -58,9 +64,9 @@ def _check_references(schema: Any) -> None:
             continue
         name = str(reference).rpartition("/")[2]
         if reference not in (f"#/$defs/{name}", f"#/definitions/{name}") or name not in definitions:
-            raise SchemaUnsupported("$ref must name a schema in $defs")
+            raise _Fault("$ref must name a schema in $defs")
         if isinstance(definitions[name], dict) and "$ref" in definitions[name]:
-            raise SchemaUnsupported("$ref may not name another $ref")
+            raise _Fault("$ref may not name another $ref")
 
 
 def _walk(node: Any, depth: int) -> Iterator[tuple[int, Any]]:

@@ -10,6 +10,7 @@ from types import FrameType
 
 import click
 
+from configs import folders
 from configs.settings import Settings
 from deployments.tiers.weights import WeightsError
 from memory_store.embedded.errors import EmbeddedPostgresError
@@ -18,20 +19,22 @@ from serve.cli import profile
 from serve.supervisor import service, state
 from serve.supervisor.preflight import NotReady
 
+TEND_SECONDS = 1.0
+
 
 @click.command()
 @profile.option
 def up(path: Path) -> None:
     """Run everything here until Ctrl-C: weights, Postgres, Ray and the graph of the profile."""
     settings = profile.read(path)
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _ender(ended))
+    end = _End()
     began = time.monotonic()
     try:
         with service.running(settings, _say) as running:
-            _greet(running, time.monotonic() - began)
-            ended.wait()
+            end.begin_serving()
+            _greet(running.settings, time.monotonic() - began)
+            while not end.asked.wait(TEND_SECONDS):
+                running.tend()
             _say("stopping; nothing is lost")
     except (NotReady, WeightsError, EmbeddedPostgresError, MemoryStoreError, service.StartFailed) as error:
         raise click.ClickException(str(error)) from None
@@ -39,20 +42,30 @@ def up(path: Path) -> None:
         raise click.ClickException("interrupted; a later start goes on where this one ended") from None
 
 
-def _ender(ended: threading.Event):  # type: ignore[no-untyped-def]
-    """The first signal ends the service in order; during the start it interrupts."""
+class _End:
+    """Ctrl-C and SIGTERM: they interrupt a start, and ask a service that runs to end in order."""
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        ended.set()
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self._serving = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
 
-    return handle
+    def begin_serving(self) -> None:
+        self._serving = True
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if not self._serving:
+            raise KeyboardInterrupt
+        self.asked.set()
 
 
 def _greet(settings: Settings, seconds: float) -> None:
     key = service.first_key(settings)
     click.echo(f"ready after {seconds:.0f} s\n")
     click.echo(f"  endpoint   {state.endpoint(settings)}")
-    click.echo(f"  dashboard  http://127.0.0.1:{settings.ray.dashboard_port}")
+    token = folders.secrets(settings) / "ray.token"
+    click.echo(f"  dashboard  http://127.0.0.1:{settings.ray.dashboard_port} (it asks for the token in {token})")
     click.echo(f"  API key    {key or 'issued before; `recall-serve keys issue NAME` makes another'}")
     click.echo("\nCtrl-C stops all of it.")
 

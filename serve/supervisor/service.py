@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from configs import folders
@@ -27,18 +28,34 @@ class StartFailed(Exception):
     """The graph did not become ready; the message names the part and where its log is."""
 
 
+@dataclass(frozen=True)
+class Running:
+    """A service that answers, and the profile as it runs."""
+
+    settings: Settings
+    postgres: EmbeddedPostgres | None
+    say: Say
+
+    def tend(self) -> None:
+        """Called now and then: a Postgres that died is started again; requests meanwhile get 503 and lose nothing."""
+        if self.postgres is not None and not self.postgres.running():
+            self.say("Postgres ended; starting it again")
+            self.postgres.start()
+
+
 @contextmanager
-def running(settings: Settings, say: Say) -> Iterator[Settings]:
-    """The service of a profile, ready for requests; yields the profile as it runs.
+def running(settings: Settings, say: Say) -> Iterator[Running]:
+    """The service of a profile, ready for requests.
 
     Raises NotReady, WeightsError, EmbeddedPostgresError, MemoryStoreError, StartFailed, each one clear line.
     """
     preflight.check(settings)
     weights = {name: _weights(settings, name) for name in settings.tiers.chat}
     with ExitStack() as stack:
+        postgres = None
         if settings.database.embedded:
             say("starting Postgres")
-            settings = _start_database(settings, stack)
+            postgres, settings = _start_database(settings, stack)
         make_secrets(folders.secrets(settings))
         say("starting Ray")
         cluster.prepare_environment(settings)
@@ -47,7 +64,7 @@ def running(settings: Settings, say: Say) -> Iterator[Settings]:
         _deploy(settings, weights, say)
         state.write(settings)
         stack.callback(state.remove, settings)
-        yield settings
+        yield Running(settings, postgres, say)
 
 
 def first_key(settings: Settings) -> str | None:
@@ -68,12 +85,12 @@ def _weights(settings: Settings, name: str) -> Path:
     return fetch(settings.tiers.chat[name].engine.weights, folders.weights(settings), label=name)
 
 
-def _start_database(settings: Settings, stack: ExitStack) -> Settings:
+def _start_database(settings: Settings, stack: ExitStack) -> tuple[EmbeddedPostgres, Settings]:
     home = folders.home(settings)
     postgres = stack.enter_context(EmbeddedPostgres(home / "postgres", folders.logs(settings)))
     passwords = bootstrap.passwords(folders.secrets(settings))
     asyncio.run(bootstrap.bootstrap(dict(postgres.superuser_connection()), passwords))
-    return state.with_socket(settings, Path(postgres.host))
+    return postgres, state.with_socket(settings, Path(postgres.host))
 
 
 def _deploy(settings: Settings, weights: dict[str, Path], say: Say) -> None:

@@ -31,6 +31,7 @@ class ChatMessage(Strict):
     name: str | None = None
     refusal: str | None = None
     tool_calls: list[Any] | None = None
+    tool_call_id: str | None = None
     function_call: None = None
     audio: None = None
     annotations: list[Any] | None = None

@@ -85,8 +85,11 @@ class RunningService:
             time.sleep(0.2)
 
     def stop(self, number: int = signal.SIGINT) -> int:
-        """As Ctrl-C in a terminal: the whole process group gets the signal. Returns the exit code."""
-        os.killpg(self.process.pid, number)
+        """SIGINT as Ctrl-C in a terminal, to the whole process group; any other to the supervisor alone."""
+        if number == signal.SIGINT:
+            os.killpg(self.process.pid, number)
+        else:
+            self.process.send_signal(number)
         return self.process.wait(90)
 
     def key(self, name: str, *options: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import asyncpg
 import httpx
+import psutil
 import pytest
 
 from memory_store.bootstrap import DATABASE
@@ -145,3 +146,17 @@ async def test_a_killed_ingress_replica_leaves_a_reservation_that_expires(
     assert eventually(lambda: tokens(http)["reserved"] == 0, 40), "the sweeper finds it"
     assert tokens(http)["used"] == left["reserved"]
     assert turn(http, "hi", "fast", max_tokens=3).last["stop"]["reason"] in ("answered", "length")
+
+
+def test_a_database_that_dies_is_started_again(
+    service: RunningService, http: httpx.Client, eventually: Callable[..., Any]
+) -> None:
+    """G13: meanwhile nothing is allowed without an account; afterwards nothing is lost."""
+    kept = http.post("/v1/memory/entries", json={"text": "The spare fuse lies in the second drawer."}).json()
+    postmaster = int((service.home / "postgres" / "postmaster.pid").read_text().split()[0])
+    psutil.Process(postmaster).kill()
+    statuses = {http.post(CHAT, json=asking("hi", 2)).status_code for _ in range(3)}
+    assert statuses <= {200, 503}
+    assert eventually(lambda: http.get("/v1/usage").status_code == 200, 30)
+    assert http.get(f"/v1/memory/entries/{kept['id']}").json()["text"] == kept["text"]
+    assert turn(http, "hi", "fast", max_tokens=3).answer

@@ -40,7 +40,7 @@ def refused(folder: Path, changes: dict[str, Any]) -> str:
     assert ran.returncode in (1, 2)
     assert "Traceback" not in ran.stderr
     assert not [one for one in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(one.info["cmdline"] or [])]
-    return ran.stderr.strip().splitlines()[-1]
+    return ran.stderr
 
 
 @pytest.mark.parametrize("key", ["http.port", "ray.dashboard_port"])
@@ -60,7 +60,7 @@ def test_a_wrong_checksum(folder: Path) -> None:
     line = refused(
         folder, {"tiers": {"deep": {"engine": {"weights": wrong}}}, "data": {"cache": str(folder / "cache")}}
     )
-    assert "x.gguf" in line or "SHA-256" in line
+    assert "SHA-256" in line
     assert (folder / "model.gguf").exists(), "a person's own file is never removed"
 
 
