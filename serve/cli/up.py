@@ -48,11 +48,15 @@ class _End:
     def __init__(self) -> None:
         self.asked = threading.Event()
         self._serving = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._on_signal)
+        self._listen()
 
     def begin_serving(self) -> None:
         self._serving = True
+        self._listen()  # again: Ray has put a handler of its own in place
+
+    def _listen(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if not self._serving:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from memory_store.bootstrap import DATABASE
-from tests.serve.chunks import turn
+from tests.serve.chunks import lines, turn
 from tests.serve.running import RunningService
 
 pytestmark = [pytest.mark.graph, pytest.mark.timeout(240)]
@@ -29,6 +29,14 @@ def asking(text: str, max_tokens: int, **more: Any) -> dict[str, Any]:
 def tokens(http: httpx.Client) -> dict[str, Any]:
     used: dict[str, Any] = http.get("/v1/usage").json()["tokens"]
     return used
+
+
+def readiness(service: RunningService) -> int | None:
+    """The status of /readyz; None while no ingress replica is there to answer."""
+    try:
+        return httpx.get(f"{service.root}/readyz", timeout=5).status_code
+    except httpx.HTTPError:
+        return None
 
 
 async def sql(service: RunningService, statement: str, *values: Any) -> list[asyncpg.Record]:
@@ -138,7 +146,7 @@ async def test_a_killed_ingress_replica_leaves_a_reservation_that_expires(
             if count == 4:
                 for replica in service.replicas("gateway"):
                     replica.kill()
-    ready = eventually(lambda: httpx.get(f"{service.root}/readyz", timeout=5).status_code == 200, 60)
+    ready = eventually(lambda: readiness(service) == 200, 60)
     assert ready, "Serve replaces the replica"
     left = tokens(http)
     assert left["reserved"] > 500 and left["used"] == 0
@@ -160,3 +168,24 @@ def test_a_database_that_dies_is_started_again(
     assert eventually(lambda: http.get("/v1/usage").status_code == 200, 30)
     assert http.get(f"/v1/memory/entries/{kept['id']}").json()["text"] == kept["text"]
     assert turn(http, "hi", "fast", max_tokens=3).answer
+
+
+def test_a_killed_tier_ends_the_stream_with_an_error(
+    service: RunningService, http: httpx.Client, eventually: Callable[..., Any]
+) -> None:
+    """S05, S06: after the first byte the error is a valid chunk, then [DONE]; what was generated is charged."""
+    seen: list[dict[str, Any]] = []
+    body = asking("Write a very long story about a dragon.", 500, stream=True)
+    with http.stream("POST", CHAT, json=body) as response:
+        for chunk in lines(response):
+            seen.append(chunk)
+            if len(seen) == 4:
+                for replica in service.replicas("fast"):
+                    replica.kill()
+    assert seen[-1]["error"]["code"] == "tier_unavailable"
+    assert seen[-1]["choices"] == [{"index": 0, "delta": {}, "finish_reason": None}]
+    record = http.get("/v1/generations").json()["data"][0]
+    assert record["outcome"] == "failed" and tokens(http)["reserved"] == 0
+    assert tokens(http)["used"] == record["prompt_tokens"] + record["completion_tokens"] > 0
+    assert eventually(lambda: readiness(service) == 503, 30), "Serve notices"
+    assert eventually(lambda: readiness(service) == 200, 90), "and replaces it"
