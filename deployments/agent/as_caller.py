@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from deployments.agent.account import Account
-from deployments.handles import ServiceHandle
 from deployments.identity import Audience, IdentityRefused
 from deployments.ledger.errors import BudgetExhausted
 from deployments.ledger.records import Generation
@@ -17,12 +16,19 @@ from tools.errors import ModelShouldKnow, ModelShouldRetry, PlatformBroken
 Mint = Callable[[Audience], str]
 
 
+class Service(Protocol):
+    """A deployment that verifies its callers; the graph gives a handle to one."""
+
+    async def call(self, method: str, token: str, *arguments: Any) -> Any:
+        """Raises what the service raised, or TierUnavailable."""
+
+
 class CallersMemory:
     """The entries of one caller. What embedding costs is charged to `account` and noted in the turn's `record`, if any;
     `worst_tokens` is the embedding model's window."""
 
     def __init__(
-        self, service: ServiceHandle, mint: Mint, account: Account, record: Generation | None, worst_tokens: int
+        self, service: Service, mint: Mint, account: Account, record: Generation | None, worst_tokens: int
     ) -> None:
         self._service = service
         self._mint = mint
@@ -105,7 +111,7 @@ class ToolsMemory:
 class CallersPlatform:
     """The platform for one caller; meets `tools.services.PlatformService`."""
 
-    def __init__(self, service: ServiceHandle, mint: Mint, models: list[dict[str, Any]]) -> None:
+    def __init__(self, service: Service, mint: Mint, models: list[dict[str, Any]]) -> None:
         self._service = service
         self._mint = mint
         self._models = models
