@@ -1,13 +1,40 @@
-"""Keep an entry because the person asked to."""
+"""Keep an entry because the person asked to.
+
+A model may call this unasked, or keep a sentence of its own. So what is kept must be in the person's own words: most of
+its words stand in their turn. That also keeps it in the language it was said in.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from typing import Any
 
+from tools.errors import ModelShouldRetry
 from tools.tool import Context, Tool
+
+_WORD = re.compile(r"\w{3,}")
+_STEM_CHARS = 5  # inflected forms of one word mostly share so many
+_OWN_WORDS_SHARE = 0.5
+
+
+def in_own_words(text: str, said: str) -> bool:
+    """Whether most words of `text` stand in what the person said; words under three letters do not count."""
+    theirs = _stems(said)
+    stems = _stems(text)
+    return bool(stems) and len(stems & theirs) >= _OWN_WORDS_SHARE * len(stems)
+
+
+def _stems(text: str) -> set[str]:
+    words = _WORD.findall(unicodedata.normalize("NFC", text).casefold())
+    return {word[:_STEM_CHARS] for word in words}
 
 
 async def _run(context: Context, arguments: dict[str, Any]) -> str:
+    if not in_own_words(arguments["text"], context.said):
+        raise ModelShouldRetry(
+            "Keep only what the person asked to keep, in their own words. If they did not ask, answer without this tool."
+        )
     kind = arguments.get("kind", "fact")
     entry = await context.memory.keep(kind, arguments["text"], {"by": "agent", "ref": context.agent})
     return "Already known; nothing new was kept." if "duplicate_of" in entry else f"Kept: {entry['text']}"

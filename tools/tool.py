@@ -21,6 +21,7 @@ class Context:
     memory: MemoryService
     platform: PlatformService
     agent: str
+    said: str = ""  # the person's last turn
     tainted: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
 

@@ -179,7 +179,10 @@ class Turn:
         self._record.tainted = self._request.page is not None or not await self._heard_only_clean_answers()
         if agent is None:
             return None
-        context = Context(world.caller, world.memory, world.platform, agent.name, self._record.tainted, self._labels)
+        said = self._request.messages[-1]["content"]
+        context = Context(
+            world.caller, world.memory, world.platform, agent.name, said, self._record.tainted, self._labels
+        )
         limit = min(agent.bounds.tool_calls, world.caller.limits.tool_calls_per_turn)
         return ToolPhase(agent, context, world.records, self._record, limit, self._emit_step)
 
