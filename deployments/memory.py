@@ -15,6 +15,7 @@ from deployments.identity import IdentityRefused, Verifier
 from deployments.tiers.contract import EmbedRole
 from memory_store import connect
 from memory_store.entry import By, Draft, EntryId, Kind, Source, check_text
+from memory_store.errors import EntryConflict, MemoryFull
 from memory_store.recall import Caps
 from memory_store.store import MemoryStore, open_pool
 
@@ -43,11 +44,14 @@ class MemoryService:
         return {**found.as_dict(), "tokens": tokens}
 
     async def keep(self, token: str, kind: str, text: str, source: dict[str, str]) -> dict[str, Any]:
-        """`{"entry", "existed", "tokens"}`."""
+        """`{"entry", "existed", "tokens"}`, or `{"refused": error, "tokens"}`: what was embedded is told either way."""
         subject = self._subject(token)
         draft = Draft(cast(Kind, kind), text, Source(cast(By, source["by"]), source["ref"]))
         vector, tokens = await self._vector(text, "passage")
-        kept = await self._store.keep(subject, draft, vector)
+        try:
+            kept = await self._store.keep(subject, draft, vector)
+        except MemoryFull as refused:
+            return {"refused": refused, "tokens": tokens}
         return {"entry": kept.entry.as_dict(), "existed": kept.existed, "tokens": tokens}
 
     async def get(self, token: str, entry: str) -> dict[str, Any] | None:
@@ -62,11 +66,14 @@ class MemoryService:
         return [entry.as_dict() for entry in found]
 
     async def correct(self, token: str, entry: str, text: str, kind: str | None) -> dict[str, Any]:
-        """`{"entry": entry or None, "tokens"}`."""
+        """`{"entry": entry or None, "tokens"}`, or `{"refused": error, "tokens"}`."""
         subject = self._subject(token)
         check_text(text)
         vector, tokens = await self._vector(text, "passage")
-        changed = await self._store.correct(subject, EntryId(entry), text, vector, cast(Kind | None, kind))
+        try:
+            changed = await self._store.correct(subject, EntryId(entry), text, vector, cast(Kind | None, kind))
+        except EntryConflict as refused:
+            return {"refused": refused, "tokens": tokens}
         return {"entry": changed.as_dict() if changed else None, "tokens": tokens}
 
     async def forget(self, token: str, entry: str) -> bool:

@@ -17,6 +17,7 @@ from memory_store.migrate import migrate
 
 ROLES = ("recall_owner", "recall_memory", "recall_ledger", "recall_maintenance")
 DATABASE = "recall"
+_LOCK = 7_255_102  # any number of our own: two starts at once run one after the other
 
 
 def passwords(folder: Path) -> dict[str, str]:
@@ -38,11 +39,16 @@ async def bootstrap(
 
     `superuser` and what is derived from it are keyword arguments of `asyncpg.connect`.
     """
-    await _as(superuser, "postgres", _make_roles, role_passwords)
-    await _as(superuser, "postgres", _make_database, database)
-    await _as(superuser, database, _make_extension)
     owner = {**superuser, "user": "recall_owner", "password": role_passwords["recall_owner"]}
-    ran: list[str] = await _as(owner, database, migrate)
+    gate = await asyncpg.connect(**{**superuser, "database": "postgres"})
+    try:
+        await gate.execute("select pg_advisory_lock($1)", _LOCK)  # held until the connection closes
+        await _make_roles(gate, role_passwords)
+        await _make_database(gate, database)
+        await _as(superuser, database, _make_extension)
+        ran: list[str] = await _as(owner, database, migrate)
+    finally:
+        await gate.close()
     return ran
 
 

@@ -5,10 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 from configs.settings import Database
 from memory_store.bootstrap import DATABASE
 
 SOCKET_PORT = 5432
+# What asyncpg raises when the database is away, restarting or full: try again later.
+AWAY = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+)
 
 
 def arguments(database: Database, secrets: Path, role: str) -> dict[str, Any]:

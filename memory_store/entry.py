@@ -17,7 +17,8 @@ Kind = Literal["fact", "preference", "episode"]
 By = Literal["person", "agent", "session"]
 EntryId = NewType("EntryId", str)
 TEXT_CHARS = 500
-_PUNCTUATION_OR_SPACE = re.compile(r"[\W_]+")
+_ID = re.compile(r"m_[0-9a-f]{1,60}")
+_MEANINGFUL_MARKS = "#%&@*/\\"  # punctuation to Unicode, part of a name to people: C#, 5 %, a/b
 
 
 @dataclass(frozen=True)
@@ -81,11 +82,26 @@ def check_text(text: str) -> None:
         raise InvalidEntry(f"text has {len(text)} characters; at most {TEXT_CHARS} are kept, shorten it")
     if any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t" for char in text):
         raise InvalidEntry("text has control characters; remove them")
-    if not _PUNCTUATION_OR_SPACE.sub("", text):
+    if not _folded(text):
         raise InvalidEntry("text is empty; say what to keep")
 
 
 def folded_sha256(text: str) -> bytes:
     """Equal for texts that differ in case, white space, punctuation and Unicode form alone."""
-    words = _PUNCTUATION_OR_SPACE.sub(" ", unicodedata.normalize("NFC", text).casefold())
-    return hashlib.sha256(words.strip().encode()).digest()
+    return hashlib.sha256(_folded(text).encode()).digest()
+
+
+def is_id(text: str) -> bool:
+    """Whether `text` has the form of an entry's id; what has not is no entry's."""
+    return _ID.fullmatch(text) is not None
+
+
+def _folded(text: str) -> str:
+    """Letters, digits, marks and symbols in lower case, everything between them one space."""
+    kept = (char if _means(char) else " " for char in unicodedata.normalize("NFC", text).casefold())
+    return " ".join("".join(kept).split())
+
+
+def _means(char: str) -> bool:
+    """Symbols and combining marks tell texts apart (C and C++, < and >, a vowel sign); most punctuation does not."""
+    return unicodedata.category(char)[0] in "LMNS" or char in _MEANINGFUL_MARKS

@@ -67,3 +67,7 @@ join memory.entries e on e.subject = $1 and e.id = n.entry
 where e.expires_at is null or e.expires_at > now()
 order by n.score desc, e.id desc
 limit $4
+
+-- name: stored_dimension
+-- Asked only when a comparison failed.
+select max(vector_dims(vector)) from memory.entry_vectors where subject = $1 and model = $2

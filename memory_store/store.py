@@ -15,7 +15,8 @@ from pgvector import HalfVector
 from pgvector.asyncpg import register_vector
 
 from memory_store import sql
-from memory_store.entry import Draft, Entry, EntryId, Kind, Source, check_kind, check_text, folded_sha256, new_id
+from memory_store.connect import AWAY
+from memory_store.entry import Draft, Entry, EntryId, Kind, Source, check_kind, check_text, folded_sha256, is_id, new_id
 from memory_store.errors import EntryConflict, MemoryFull, StoreUnavailable, WrongDimension
 from memory_store.recall import Caps, Recall, Scored, choose
 
@@ -24,7 +25,6 @@ _CANDIDATES = 20  # how many of the nearest a recall looks at and explains
 
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 Vector = Sequence[float]
-_GONE = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.CannotConnectNowError)
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ class MemoryStore:
 
     async def get(self, subject: str, entry: EntryId) -> Entry | None:
         """The entry, or None when this subject has none of that id. Raises StoreUnavailable."""
+        if not is_id(entry):
+            return None
         async with self._acting_as(subject) as connection:
             row = await connection.fetchrow(_SQL["get"], subject, entry)
         return _entry(row) if row else None
@@ -93,6 +95,8 @@ class MemoryStore:
         check_text(text)
         if kind is not None:
             check_kind(kind)
+        if not is_id(entry):
+            return None
         folded = folded_sha256(text)
         async with self._acting_as(subject) as connection:
             await connection.execute(_SQL["lock_subject"], subject)
@@ -108,15 +112,24 @@ class MemoryStore:
 
     async def forget(self, subject: str, entry: EntryId) -> bool:
         """Delete an entry with all that derives from it; False when there was none. Raises StoreUnavailable."""
+        if not is_id(entry):
+            return False
         async with self._acting_as(subject) as connection:
             return await connection.fetchval(_SQL["forget"], subject, entry) is not None
 
     async def recall(self, subject: str, query: Vector, caps: Caps) -> Recall:
         """What a turn would be shown for a query vector. Raises WrongDimension, StoreUnavailable."""
         vector = self._halfvec(query)
-        async with self._acting_as(subject) as connection:
-            rows = await connection.fetch(_SQL["nearest"], subject, self._model, vector, _CANDIDATES)
+        try:
+            async with self._acting_as(subject) as connection:
+                rows = await connection.fetch(_SQL["nearest"], subject, self._model, vector, _CANDIDATES)
+        except asyncpg.DataError:
+            raise WrongDimension(await self._stored_dimension(subject), len(query)) from None
         return choose([Scored(_entry(row), row["score"]) for row in rows], caps)
+
+    async def _stored_dimension(self, subject: str) -> int:
+        async with self._acting_as(subject) as connection:
+            return int(await connection.fetchval(_SQL["stored_dimension"], subject, self._model))
 
     @asynccontextmanager
     async def _acting_as(self, subject: str) -> AsyncIterator[Connection]:
@@ -124,7 +137,7 @@ class MemoryStore:
             async with self._pool.acquire() as connection, connection.transaction():
                 await connection.execute(_SQL["act_as"], subject)
                 yield connection
-        except (*_GONE, TimeoutError) as error:
+        except AWAY as error:
             raise StoreUnavailable("the database does not answer; try again") from error
 
     def _values(self, subject: str, draft: Draft, folded: bytes) -> tuple[Any, ...]:

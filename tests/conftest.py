@@ -1,4 +1,4 @@
-"""One embedded Postgres for the session, and in it a database of its own for every test that asks for one.
+"""One embedded Postgres for the session, and in it a database with the project's schema for every test that asks.
 
 pytest's own temporary folders are closed to everyone but their owner, and as root Postgres runs as another
 account: the folders here are made open for passage.
@@ -94,8 +94,8 @@ class Database:
         async with self.connection() as connection, asyncio.timeout(10):
             while True:
                 pid: int | None = await connection.fetchval(
-                    "select l.pid from pg_locks l join pg_database d on d.oid = l.database"
-                    " where not l.granted and d.datname = current_database()"
+                    "select w.pid from pg_locks w where not w.granted and exists (select from pg_locks l"
+                    " join pg_database d on d.oid = l.database where l.pid = w.pid and d.datname = current_database())"
                 )
                 if pid is not None:
                     return pid
@@ -115,9 +115,17 @@ class Database:
                     found.add(name)
         return found
 
+    async def empty(self) -> None:
+        """Every table of the project without a row, as in a fresh clone."""
+        tables = await self.value(
+            "select string_agg(format('%I.%I', schemaname, tablename), ', ') from pg_tables"
+            " where schemaname in ('memory', 'ledger')"
+        )
+        await self.rows(f"truncate {tables}")
+
     async def close(self) -> None:
-        for opened in self._opened:
-            await opened.close()
+        while self._opened:
+            await self._opened.pop().close()
 
 
 @pytest.fixture(scope="session")
@@ -135,11 +143,11 @@ async def superuser(postgres: EmbeddedPostgres) -> AsyncIterator[asyncpg.Connect
     await connection.close()
 
 
-@pytest.fixture
-async def database(
+@asynccontextmanager
+async def cloned(
     postgres: EmbeddedPostgres, template: str, superuser: asyncpg.Connection[asyncpg.Record]
 ) -> AsyncIterator[Database]:
-    """A fresh clone of the migrated database."""
+    """A fresh clone of the migrated database, dropped at the end."""
     one = Database(postgres, f"t_{secrets.token_hex(6)}")
     await superuser.execute(f"create database {one.name} template {template} owner recall_owner")
     await superuser.execute(f"alter database {one.name} set synchronous_commit = off")  # no test here cuts the power
@@ -148,6 +156,31 @@ async def database(
     finally:
         await one.close()
         await superuser.execute(f"drop database {one.name} with (force)")
+
+
+@pytest.fixture
+async def clone(
+    postgres: EmbeddedPostgres, template: str, superuser: asyncpg.Connection[asyncpg.Record]
+) -> AsyncIterator[Database]:
+    """A database of the test's own, to change more than rows in."""
+    async with cloned(postgres, template, superuser) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+async def reused(
+    postgres: EmbeddedPostgres, template: str, superuser: asyncpg.Connection[asyncpg.Record]
+) -> AsyncIterator[Database]:
+    async with cloned(postgres, template, superuser) as one:
+        yield one
+
+
+@pytest.fixture
+async def database(reused: Database) -> AsyncIterator[Database]:
+    """As empty as a clone, for a tenth of the time: the same one for every test that changes rows alone."""
+    await reused.empty()
+    yield reused
+    await reused.close()
 
 
 @pytest.fixture

@@ -6,28 +6,26 @@ its words stand in their turn. That also keeps it in the language it was said in
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Any
 
 from tools.errors import ModelShouldRetry
 from tools.tool import Context, Tool
 
-_WORD = re.compile(r"\w{3,}")
 _STEM_CHARS = 5  # inflected forms of one word mostly share so many
 _OWN_WORDS_SHARE = 0.5
 
 
 def in_own_words(text: str, said: str) -> bool:
-    """Whether most words of `text` stand in what the person said; words under three letters do not count."""
-    theirs = _stems(said)
-    stems = _stems(text)
-    return bool(stems) and len(stems & theirs) >= _OWN_WORDS_SHARE * len(stems)
+    """Whether most words of `text` stand in what the person said, in any script, inflection aside."""
+    theirs = " ".join(_words(said))
+    stems = {word[:_STEM_CHARS] if word.isascii() else word for word in _words(text)}
+    return bool(stems) and sum(stem in theirs for stem in stems) >= _OWN_WORDS_SHARE * len(stems)
 
 
-def _stems(text: str) -> set[str]:
-    words = _WORD.findall(unicodedata.normalize("NFC", text).casefold())
-    return {word[:_STEM_CHARS] for word in words}
+def _words(text: str) -> list[str]:
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return "".join(char if unicodedata.category(char)[0] in "LMN" else " " for char in folded).split()
 
 
 async def _run(context: Context, arguments: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ _BROKEN = "The tool could not run because of a fault in the platform. Say so; do
 class Outcome:
     """How a call ended and the text for the model. `broken` says that the platform, not the world, failed."""
 
-    status: Literal["done", "failed", "refused"]
+    status: Literal["done", "failed", "refused", "timed_out"]
     result: str
     broken: bool = False
 

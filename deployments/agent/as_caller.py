@@ -71,6 +71,8 @@ class CallersMemory:
             spending.used = answer["tokens"]
             if self._record is not None:
                 self._record.embedding_tokens += answer["tokens"]
+        if "refused" in answer:
+            raise answer["refused"]
         return answer
 
     async def _call(self, method: str, *arguments: Any) -> Any:

@@ -41,7 +41,7 @@ class Turn:
         self._emit_event = emit
         self._began = False
         self._answer: list[str] = []
-        self._unheard_tokens = 0  # written in rounds that only decided about tools
+        self._unheard_tokens = 0  # of rounds that said nothing; max_tokens bounds what is heard
         self._messages = prompt.system(request.agent.brief if request.agent else None, request.wishes)
         self._messages += prompt.with_data(prompt.history(request.messages), [prompt.page(request.page)])
         self._recall_due = self._wants_recall()
@@ -85,13 +85,13 @@ class Turn:
                 if not self._began:
                     raise
                 return "token_budget" if isinstance(bound, BudgetExhausted) else "length"
-            if tools and last.calls:
+            if tools and offered and last.calls:
                 results = await tools.run(last.calls)
                 self._messages += prompt.calls(
                     last.calls, results, prompt.ANSWER_NOW if tools.open else prompt.NO_CALLS_LEFT
                 )
-            elif tools and offered and self._request.schema is not None:
-                tools.closed = True
+            elif tools and offered and (self._request.schema is not None or self._cut_in_a_call(last)):
+                tools.closed = True  # a last round without tools answers
             else:
                 return _ending(last, tools)
 
@@ -103,6 +103,7 @@ class Turn:
         if most < 1:
             return Delta(finish="length")
         async with self._world.account.spending(prompt_tokens + recall_tokens + most) as spending:
+            spending.used = 0  # until the model is asked
             if self._recall_due:
                 prompt_tokens = await self._recall(offered, prompt_tokens)
             return await self._generate(offered, prompt_tokens, min(most, self._most_output(prompt_tokens)), spending)
@@ -115,7 +116,7 @@ class Turn:
         request = ChatRequest(
             self._messages, most, offered, self._request.sampling, schema, None if quiet else self._request.top_logprobs
         )
-        last = Delta(finish="stop")
+        last, said_before = Delta(finish="stop"), len(self._answer)
         spending.used = prompt_tokens
         try:
             async with aclosing(self._world.tier.chat(request)) as deltas:
@@ -126,12 +127,12 @@ class Turn:
                     if last.text or last.logprobs:
                         self._say(last)
         except (Overloaded, TierUnavailable):
-            spending.used = 0 if not self._answer else spending.used
+            spending.used = spending.used if last.tokens else 0  # a round the tier did not take costs nothing
             raise
         finally:
             usage = last.usage or Usage(prompt_tokens, last.tokens)
             self._account_for(usage, spending)
-            self._unheard_tokens += usage.completion if quiet else 0
+            self._unheard_tokens += usage.completion if len(self._answer) == said_before else 0
         return last
 
     async def _recall(self, offered: list[dict[str, Any]], prompt_tokens: int) -> int:
@@ -164,7 +165,7 @@ class Turn:
         return tokens
 
     def _most_output(self, prompt_tokens: int) -> int:
-        """Tokens this round may write: the caller's wish over the whole turn, the agent's, the tier's, the window."""
+        """Tokens this round may write: the caller's wish for the whole answer, the agent's, the tier's, the window."""
         agent, tier = self._request.agent, self._world.tier
         bounds = [tier.max_output_tokens, tier.window_tokens - prompt_tokens]
         if self._request.max_tokens is not None:
@@ -179,7 +180,7 @@ class Turn:
         self._record.tainted = self._request.page is not None or not await self._heard_only_clean_answers()
         if agent is None:
             return None
-        said = self._request.messages[-1]["content"]
+        said = self._request.messages[-1]["content"] if self._request.messages[-1]["role"] == "user" else ""
         context = Context(
             world.caller, world.memory, world.platform, agent.name, said, self._record.tainted, self._labels
         )
@@ -189,6 +190,10 @@ class Turn:
     async def _heard_only_clean_answers(self) -> bool:
         said = {message["content"] for message in self._request.messages if message["role"] == "assistant"}
         return await self._world.records.all_clean(self._world.caller.subject, said - {""})
+
+    def _cut_in_a_call(self, last: Delta) -> bool:
+        """Whether the round ended at its limit with nothing said: in the middle of a call, which is dropped."""
+        return last.finish == "length" and not last.calls and not self._answer and last.tokens > 0
 
     def _wants_recall(self) -> bool:
         request = self._request

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from configs.settings import Agent
+from deployments.agent.account import finished
 from deployments.ledger.records import Generation, Records, ToolCallRecord
 from deployments.tiers.contract import ToolCall
 from tools import table
@@ -18,6 +19,7 @@ from tools.step import Step
 from tools.tool import Context
 
 _OVER_LIMIT = table.Outcome("refused", "The limit of tool calls in this turn is reached.")
+_CUT = table.Outcome("timed_out", "The turn ended while the tool ran.")
 _UNKNOWN = "unknown"  # recorded in place of a name the model made up, which could hold a person's words
 
 
@@ -34,7 +36,7 @@ class ToolPhase:
     calls_made: int = 0
     repeated: bool = False
     closed: bool = False
-    _seen: dict[str, tuple[int, table.Outcome | None]] = field(default_factory=dict)
+    _seen: dict[str, tuple[int, asyncio.Task[table.Outcome]]] = field(default_factory=dict)
 
     @property
     def offered(self) -> list[dict[str, Any]]:
@@ -62,25 +64,27 @@ class ToolPhase:
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
         self.emit(Step(index, "tool", "started", call.name, arguments))
         began, started_at = time.monotonic(), datetime.now(UTC)
-        outcome = await self._outcome(call) if within_limit else _OVER_LIMIT
-        elapsed_ms = round((time.monotonic() - began) * 1000)
-        self.emit(Step(index, "tool", outcome.status, call.name, arguments, outcome.result, elapsed_ms=elapsed_ms))
-        await self._record(call, outcome, started_at, elapsed_ms)
+        outcome = _CUT
+        try:
+            outcome = await self._outcome(call) if within_limit else _OVER_LIMIT
+        finally:  # a call that the deadline or the client's leaving cuts is told and recorded too
+            elapsed_ms = round((time.monotonic() - began) * 1000)
+            self.emit(Step(index, "tool", outcome.status, call.name, arguments, outcome.result, elapsed_ms=elapsed_ms))
+            await finished(self._record(call, outcome, started_at, elapsed_ms))
         return outcome
 
     async def _outcome(self, call: ToolCall) -> table.Outcome:
         """The same call again is answered from the first; a third time ends the phase."""
         key = json.dumps([call.name, call.arguments], sort_keys=True)
-        times, known = self._seen.get(key, (0, None))
-        self._seen[key] = (times + 1, known)
+        times, running = self._seen.get(key) or (0, asyncio.ensure_future(self._call(call)))
+        self._seen[key] = (times + 1, running)
         if times >= 2:
             self.repeated = True
-        if known is not None:
-            return known
+        return await running
+
+    async def _call(self, call: ToolCall) -> table.Outcome:
         offered = {function["function"]["name"] for function in functions(self.agent, self.context.caller.may)}
-        outcome = await table.call(call.name, call.arguments, self.context, offered, self.agent.bounds.result_chars)
-        self._seen[key] = (times + 1, outcome)
-        return outcome
+        return await table.call(call.name, call.arguments, self.context, offered, self.agent.bounds.result_chars)
 
     async def _record(self, call: ToolCall, outcome: table.Outcome, started_at: datetime, elapsed_ms: int) -> None:
         tool = call.name if call.name in table.TABLE else _UNKNOWN

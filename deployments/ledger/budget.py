@@ -15,6 +15,7 @@ from deployments.ledger.database import LedgerDatabase
 from deployments.ledger.errors import BudgetExhausted
 
 Resource = Literal["tokens", "runs", "pages"]
+_MOST = 10**12  # no request uses so much; an engine that says so is wrong
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Budgets:
 
     async def settle(self, reservation: Reservation, used: int | None) -> None:
         """Charge what was used and free the rest; None (unknown) or a senseless number is charged in full."""
-        sensible = used is not None and used >= 0
+        sensible = used is not None and 0 <= used <= _MOST
         await self._database.row("settle", reservation.id, used if sensible else reservation.amount)
 
     async def usage(self, subject: str, limit: int, resource: Resource = "tokens") -> Usage:

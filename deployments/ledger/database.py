@@ -12,10 +12,10 @@ import asyncpg
 
 from deployments.ledger.errors import LedgerUnavailable
 from memory_store import sql
+from memory_store.connect import AWAY
 
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 SQL = sql.load(Path(__file__).with_name("queries.sql"))
-_GONE = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.CannotConnectNowError)
 
 
 class LedgerDatabase:
@@ -31,7 +31,7 @@ class LedgerDatabase:
             pool = await asyncpg.create_pool(
                 **connect, min_size=1, max_size=size, init=_prepare, command_timeout=15, timeout=15
             )
-        except (*_GONE, TimeoutError):
+        except AWAY:
             raise LedgerUnavailable("ledger_unavailable") from None
         return cls(pool)
 
@@ -55,7 +55,7 @@ class LedgerDatabase:
         try:
             async with self._pool.acquire(timeout=15) as connection:
                 yield connection
-        except (*_GONE, TimeoutError):
+        except AWAY:
             raise LedgerUnavailable("ledger_unavailable") from None
 
 

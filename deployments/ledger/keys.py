@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from pydantic import ValidationError
+
 from configs.settings import Limits, Right
 from deployments.ledger.database import LedgerDatabase
 from tools.caller import Caller
@@ -54,13 +56,17 @@ class KeyRing:
         return _key(row), secret
 
     async def find(self, secret: str) -> Caller | None:
-        """The caller of a key that is valid now, else None. What is no key at all is not looked up."""
+        """The caller of a key that is valid now, else None. What is no key at all is not looked up, and a key whose limits
+        are not understood lets nobody in."""
         if not _SECRET.fullmatch(secret):
             return None
         row = await self._database.row("find_key", digest(secret))
         if row is None:
             return None
-        limits = self._defaults.model_copy(update=row["limits"])
+        try:
+            limits = Limits.model_validate({**self._defaults.model_dump(), **row["limits"]}, strict=True)
+        except (ValidationError, TypeError):
+            return None
         return Caller(row["subject"], frozenset(row["rights"]), limits)
 
     async def all(self) -> list[Key]:

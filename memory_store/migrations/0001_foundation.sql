@@ -9,7 +9,7 @@ grant usage on schema ledger to recall_ledger, recall_maintenance;
 -- One thing remembered. Rows of a subject lie together under the primary key. Statistics are off where ANALYZE would
 -- copy a person's words into the catalogue.
 create table memory.entries (
-    subject text not null,
+    subject text not null check (subject <> ''),  -- a connection that acts for nobody has the empty subject
     id text not null,
     kind text not null check (kind in ('fact', 'preference', 'episode')),
     text text not null check (char_length(text) between 1 and 500),

