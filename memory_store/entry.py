@@ -17,6 +17,7 @@ Kind = Literal["fact", "preference", "episode"]
 By = Literal["person", "agent", "session"]
 EntryId = NewType("EntryId", str)
 TEXT_CHARS = 500
+_MINUS = re.compile(r"(?<!\w)-(?=\d)")  # a sign, not a hyphen
 _ID = re.compile(r"m_[0-9a-f]{1,60}")
 _MEANINGFUL_MARKS = "#%&@*/\\"  # punctuation to Unicode, part of a name to people: C#, 5 %, a/b
 
@@ -98,7 +99,8 @@ def is_id(text: str) -> bool:
 
 def _folded(text: str) -> str:
     """Letters, digits, marks and symbols in lower case, everything between them one space."""
-    kept = (char if _means(char) else " " for char in unicodedata.normalize("NFC", text).casefold())
+    text = _MINUS.sub("\N{MINUS SIGN}", unicodedata.normalize("NFC", text).casefold())
+    kept = (char if _means(char) else " " for char in text)
     return " ".join("".join(kept).split())
 
 

@@ -36,8 +36,14 @@ class Kept:
 
 
 async def open_pool(connect: dict[str, Any], size: int) -> asyncpg.Pool:
-    """A pool whose connections know pgvector's types; `connect` holds keyword arguments of `asyncpg.connect`."""
-    return await asyncpg.create_pool(**connect, min_size=1, max_size=size, init=_prepare, command_timeout=30)
+    """A pool whose connections know pgvector's types; `connect` holds keyword arguments of `asyncpg.connect`.
+
+    Raises StoreUnavailable.
+    """
+    try:
+        return await asyncpg.create_pool(**connect, min_size=1, max_size=size, init=_prepare, command_timeout=30)
+    except AWAY as error:
+        raise StoreUnavailable("the database does not answer; try again") from error
 
 
 async def _prepare(connection: asyncpg.Connection) -> None:

@@ -18,7 +18,6 @@ from deployments.handles import EmbeddingHandle, ServiceHandle, TierHandle
 from deployments.identity import Audience, Signer
 from deployments.ledger.budget import Budgets
 from deployments.ledger.database import LedgerDatabase
-from deployments.ledger.errors import LedgerUnavailable
 from deployments.ledger.keys import KeyRing
 from deployments.ledger.records import Generation, Records
 from deployments.ledger.sweeper import sweep
@@ -125,6 +124,6 @@ class Edge:
         while True:
             try:
                 await sweep(self._maintenance, timedelta(days=self.settings.ledger.retention_days))
-            except LedgerUnavailable:
-                log.warning("the sweep found no database; the next one tries again")
+            except Exception as error:  # whatever it was, the next sweep tries again
+                log.warning("a sweep failed (%s)", type(error).__name__)
             await asyncio.sleep(self.settings.ledger.sweep_seconds)

@@ -64,9 +64,9 @@ class Database:
         self._opened.append(opened)
         return opened
 
-    async def pool(self, size: int = 4) -> asyncpg.Pool[asyncpg.Record]:
+    async def pool(self, size: int = 4, role: str = "recall_memory") -> asyncpg.Pool[asyncpg.Record]:
         """A pool as the memory service has it."""
-        opened = await open_pool(self.connect("recall_memory"), size)
+        opened = await open_pool(self.connect(role), size)
         self._opened.append(opened)
         return opened
 

@@ -18,9 +18,10 @@ _OWN_WORDS_SHARE = 0.5
 
 def in_own_words(text: str, said: str) -> bool:
     """Whether most words of `text` stand in what the person said, in any script, inflection aside."""
-    theirs = " ".join(_words(said))
-    stems = {word[:_STEM_CHARS] if word.isascii() else word for word in _words(text)}
-    return bool(stems) and sum(stem in theirs for stem in stems) >= _OWN_WORDS_SHARE * len(stems)
+    theirs = _words(said)
+    stems, run = {word[:_STEM_CHARS] for word in theirs}, " ".join(theirs)
+    own = [word[:_STEM_CHARS] in stems or (not word.isascii() and word in run) for word in _words(text)]
+    return bool(own) and sum(own) >= _OWN_WORDS_SHARE * len(own)
 
 
 def _words(text: str) -> list[str]:

@@ -43,7 +43,7 @@ class Turn:
         self._answer: list[str] = []
         self._unheard_tokens = 0  # of rounds that said nothing; max_tokens bounds what is heard
         self._messages = prompt.system(request.agent.brief if request.agent else None, request.wishes)
-        self._messages += prompt.with_data(prompt.history(request.messages), [prompt.page(request.page)])
+        self._messages += prompt.on_page(prompt.history(request.messages), request.page)
         self._recall_due = self._wants_recall()
         self._shown: list[dict[str, Any]] | None = [] if self._recall_due else None
 

@@ -58,7 +58,11 @@ class ToolPhase:
         self.generation.steps += len(calls)
         self.calls_made += min(len(calls), within)
         running = [self._one(first + place, call, place < within) for place, call in enumerate(calls)]
-        return [outcome.result for outcome in await asyncio.gather(*running)]
+        outcomes = await asyncio.gather(*running, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):  # all have ended; the first fault is the turn's
+                raise outcome
+        return [outcome.result for outcome in outcomes if not isinstance(outcome, BaseException)]
 
     async def _one(self, index: int, call: ToolCall, within_limit: bool) -> table.Outcome:
         arguments = call.arguments if isinstance(call.arguments, dict) else {}

@@ -53,6 +53,11 @@ class ChatTier:
         if not await self._engine.healthy():
             raise EngineFailed("unhealthy")
 
+    def __del__(self) -> None:
+        """Called by Serve when the replica is shut down."""
+        if hasattr(self, "_engine"):
+            self._engine.stop()
+
     @asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
         if self._slots.locked() and self._waiting >= self._most_waiting:

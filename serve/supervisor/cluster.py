@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import logging
 import os
@@ -21,7 +22,11 @@ _MOST_ARGUMENT_BYTES = 32 * 2**20
 
 def prepare_environment(settings: Settings) -> None:
     """What Ray reads from the environment; call before Ray is imported anywhere in this process."""
+    temporary = session_folder(settings) / "tmp"
+    shutil.rmtree(temporary, ignore_errors=True)  # what a killed replica left
+    temporary.mkdir(mode=0o700)
     os.environ |= {
+        "TMPDIR": str(temporary),
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(_token(settings)),
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -78,7 +83,8 @@ def session_folder(settings: Settings) -> Path:
     """Where Ray keeps logs and sockets: in the data folder, or under /tmp where that path is too long for a socket."""
     folder = folders.home(settings) / "ray"
     if len(str(folder)) + _SESSION_CHARS > _SOCKET_PATH_MOST_CHARS:
-        folder = Path("/tmp") / f"recall-serve-{os.geteuid()}"  # noqa: S108 (mode 0700, owner checked below)
+        own = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
+        folder = Path("/tmp") / f"recall-serve-{os.geteuid()}-{own}"  # noqa: S108 (mode 0700, owner checked below)
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.geteuid():
         raise PermissionError(f"{folder} belongs to someone else")

@@ -33,12 +33,12 @@ class Running:
     """A service that answers, and the profile as it runs."""
 
     settings: Settings
-    postgres: EmbeddedPostgres | None
+    postgres: EmbeddedPostgres
     say: Say
 
     def tend(self) -> None:
         """Called now and then: a Postgres that died is started again; requests meanwhile get 503 and lose nothing."""
-        if self.postgres is not None and not self.postgres.running():
+        if not self.postgres.running():
             self.say("Postgres ended; starting it again")
             self.postgres.start()
 
@@ -52,10 +52,8 @@ def running(settings: Settings, say: Say) -> Iterator[Running]:
     preflight.check(settings)
     weights = {name: _weights(settings, name) for name in settings.tiers.chat}
     with ExitStack() as stack:
-        postgres = None
-        if settings.database.embedded:
-            say("starting Postgres")
-            postgres, settings = _start_database(settings, stack)
+        say("starting Postgres")
+        postgres, settings = _start_database(settings, stack)
         make_secrets(folders.secrets(settings))
         say("starting Ray")
         cluster.prepare_environment(settings)

@@ -22,6 +22,8 @@ from deployments.tiers.errors import EngineFailed, Overloaded, SchemaUnsupported
 from memory_store.errors import MemoryFull, StoreUnavailable
 from tests.agent.conftest import REVIEWER, Played, Stage
 from tests.agent.scripted import Round, ScriptedTier, calling
+from tools import table
+from tools.tool import Context
 
 TEA = "Drinks green tea every morning."
 ASKS_FOR_TEA = "What do I drink in the morning?"
@@ -162,6 +164,20 @@ async def test_an_answer_that_runs_into_its_length_ends_so(stage: Stage) -> None
     tier = ScriptedTier(Round("one two three four five six"))
     played = await stage.play(tier, max_tokens=4)
     assert (played.ended.reason, played.text) == ("length", "one two three four ")
+    await assert_settled(stage, played)
+
+
+@pytest.mark.parametrize("wish", [None, 3], ids=["agents-bound", "callers-wish"])
+async def test_a_call_that_is_cut_in_the_middle_is_dropped_and_the_model_answers_without_tools(
+    stage: Stage, wish: int | None
+) -> None:
+    """Behaviour 10: nothing was said yet, so the wish for the answer's length is still whole."""
+    too_long = Round(calls=(ToolCall("platform_status", {}),) * 4)
+    tier = ScriptedTier(too_long, ANSWER, max_output_tokens=3)
+    played = await stage.play(tier, max_tokens=wish)
+    assert (played.text, played.ended.reason) == ("All is well.", "answered")
+    assert [bool(request.tools) for request in tier.requests] == [True, False]
+    assert stage.platform.calls == []
     await assert_settled(stage, played)
 
 
@@ -458,6 +474,16 @@ async def test_a_tool_the_caller_has_no_right_to_is_not_offered_and_refused(
     )
     assert stage.memory.calls == ([] if "memory" not in rights else ["recall"])
     assert (await stage.entries(), stage.platform.calls) == (set(), [])
+
+
+async def test_a_right_is_checked_when_the_call_runs_and_not_only_when_it_was_offered(stage: Stage) -> None:
+    """Behaviour 11: whatever the door says it offered. Any service that were reached would fail here."""
+    nothing: Any = None
+    context = Context(stage.caller(rights=("chat",)), nothing, nothing, "reviewer", said=KEEP)
+    for call in (STATUS, remembering("Likes tea.")):
+        (made,) = call.calls
+        outcome = await table.call(made.name, made.arguments, context, table.TABLE.keys(), 1000)
+        assert outcome.status == "refused" and "lacks the right" in outcome.result
 
 
 async def test_a_service_that_is_broken_is_said_and_shows_nothing_internal(stage: Stage) -> None:

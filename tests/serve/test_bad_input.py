@@ -154,7 +154,7 @@ AUTHORIZATIONS = [
     pytest.param([("Cookie", "key={key}")], id="K01-cookie"),
     pytest.param([("Authorization", "Bearer rs_wrong")], id="wrong"),
     pytest.param([("Authorization", "Bearer {key}x")], id="K03-longer"),
-    pytest.param([("Authorization", "Bearer {most}A")], id="K03-same-prefix"),
+    pytest.param([("Authorization", "Bearer {other-end}")], id="K03-same-prefix"),
     pytest.param([("Authorization", "Bearer rs_' or '1'='1")], id="K02-sql"),
     pytest.param([("Authorization", "Bearer rs_%_;--")], id="K02-like"),
     pytest.param([("Authorization", "Bearer " + "A" * 65_000)], id="K02-64-KB"),
@@ -165,9 +165,8 @@ AUTHORIZATIONS = [
 @pytest.mark.parametrize("headers", AUTHORIZATIONS)
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/memory/entries", "/v1/usage"])
 def test_a_bad_credential(service: RunningService, key: str, headers: list[tuple[str, str]], path: str) -> None:
-    filled = [(name, value.replace("{key}", key).replace("{most}", key[:-1])) for name, value in headers]
-    if key.endswith("A"):
-        pytest.fail("one key in 64 ends in A: run again") if "{most}A" in str(headers) else None
+    other_end = key[:-1] + ("E" if key.endswith("A") else "A")
+    filled = [(name, value.replace("{key}", key).replace("{other-end}", other_end)) for name, value in headers]
     response = httpx.get(service.root + path, headers=filled, params={"api_key": key, "key": key})
     if response.status_code == 431 or (response.status_code == 400 and len(str(headers)) > 60_000):
         return  # the HTTP server itself refuses a header of that size

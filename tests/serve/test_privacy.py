@@ -139,7 +139,7 @@ def _fail_with(http: httpx.Client, word: str) -> None:
 def everything(service: RunningService) -> Iterator[tuple[str, bytes]]:
     """Every file of the service and every shared memory of its processes, deleted files included."""
     session = Path("/tmp")
-    folders = [service.home, *session.glob("recall-serve-[0-9]*"), *session.glob("llama-*"), Path("/dev/shm")]
+    folders = [service.home, *session.glob("recall-serve-[0-9]*"), Path("/dev/shm")]
     files = {path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
     files.add(service.log)
     for path in files:

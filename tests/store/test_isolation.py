@@ -9,12 +9,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import asyncpg
 import pytest
 
 from deployments.ledger.budget import Budgets
 from deployments.ledger.database import LedgerDatabase
+from memory_store import sql
+from memory_store import store as store_module
 from memory_store.entry import Draft, Entry, EntryId, Source
 from memory_store.errors import EntryConflict, MemoryFull
 from memory_store.recall import Caps
@@ -54,15 +57,21 @@ ALIKE = {  # M07, T12: exact bytes, no folding, no patterns, no separators
 }
 
 
+@pytest.fixture(params=["recall_memory", "recall_maintenance"], ids=["both-walls", "first-wall-alone"])
+async def store(database: Database, request: pytest.FixtureRequest) -> MemoryStore:
+    """As the service has it; and as a role that row security lets through, so that the queries must hold by themselves."""
+    return MemoryStore(await database.pool(role=request.param), "m", 3, 10_000)
+
+
 @pytest.fixture
-async def store(database: Database) -> MemoryStore:
+async def plain_store(database: Database) -> MemoryStore:
     return await database.store(3)
 
 
 @pytest.fixture
-async def twins(store: MemoryStore) -> dict[str, list[Entry]]:
+async def twins(plain_store: MemoryStore) -> dict[str, list[Entry]]:
     """Two subjects that keep the same texts."""
-    return {subject: [await keep(store, subject, text) for text in TEXTS] for subject in (ANA, BEN)}
+    return {subject: [await keep(plain_store, subject, text) for text in TEXTS] for subject in (ANA, BEN)}
 
 
 async def keep(store: MemoryStore, subject: str, text: str) -> Entry:
@@ -164,9 +173,9 @@ async def test_forgetting_all_of_one_leaves_the_other_untouched(
 
 
 @pytest.fixture
-async def crowd(store: MemoryStore) -> dict[str, Entry]:
+async def crowd(plain_store: MemoryStore) -> dict[str, Entry]:
     """Every subject of `ALIKE` keeps the same text."""
-    return {subject: await keep(store, subject, TEXTS[0]) for subject in ALIKE.values()}
+    return {subject: await keep(plain_store, subject, TEXTS[0]) for subject in ALIKE.values()}
 
 
 async def test_subjects_that_look_alike_are_separate(
@@ -330,6 +339,16 @@ async def test_a_pooled_connection_carries_no_subject_over(
     await asyncio.wait([leaving])
     assert await carries_nothing(one_connection)
     assert await store.page(BEN, None, None, 100) == sorted(twins[BEN], key=lambda entry: entry.id, reverse=True)
+
+
+async def test_the_subject_ends_with_its_transaction(database: Database, twins: dict[str, list[Entry]]) -> None:
+    """M06: by the store's own statement, without a pool that resets what was set."""
+    act_as = sql.load(Path(store_module.__file__).with_name("queries.sql"))["act_as"]
+    async with database.connection("recall_memory") as connection:
+        async with connection.transaction():
+            await connection.execute(act_as, ANA)
+            assert await connection.fetchval("select count(*) from memory.entries") == len(TEXTS)
+        assert await connection.fetchval("select count(*) from memory.entries") == 0
 
 
 async def test_a_subject_set_for_the_session_does_not_outlive_its_use(

@@ -354,7 +354,8 @@ async def test_a_settlement_outlives_a_cancellation_that_comes_during_it(
         await reserved.wait()
         await database.waiting_process()
         task.cancel()
-        await asyncio.sleep(0)
+        ended, _ = await asyncio.wait([task], timeout=0.3)
+        assert not ended, "it waits for the settlement"
         await lock.commit()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -1,0 +1,137 @@
+"""Profiles and agents: all load, all is documented, and every mistake is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from pydantic import BaseModel
+
+from configs import folders, reference, settings
+from configs.errors import ConfigError
+from configs.loader import load
+from serve.cli import main
+
+ROOT = Path(__file__).parents[2]
+LOCAL = ROOT / "configs" / "local.yaml"
+
+
+def sections() -> list[type[BaseModel]]:
+    return [one for one in vars(settings).values() if isinstance(one, type) and issubclass(one, settings.Section)]
+
+
+@pytest.mark.parametrize("section", sections(), ids=lambda section: section.__name__)
+def test_every_setting_has_a_sentence(section: type[BaseModel]) -> None:
+    for name, field in section.model_fields.items():
+        assert field.description and field.description.endswith((".", "`")), name
+
+
+def test_the_readme_has_every_setting_with_its_default() -> None:
+    assert reference.table() in (ROOT / "README.md").read_text(), "run python -m configs.reference"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_profile_loads(path: Path) -> None:
+    assert set(load(path).agents) >= {"code-reviewer", "site-guide"}
+
+
+def written(folder: Path, change: dict[str, object], agents: dict[str, str] | None = None) -> Path:
+    """The local profile with top-level changes, beside agents of its own."""
+    (folder / "agents").mkdir()
+    for name, text in (agents or {"guide": agent("guide")}).items():
+        (folder / "agents" / f"{name}.yaml").write_text(text)
+    path = folder / "profile.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(LOCAL.read_text()) | change))
+    return path
+
+
+def agent(name: str, more: str = "") -> str:
+    return f"name: {name}\ndescription: d\ntier: fast\nremembers: false\ntools: []\nbrief: b\n{more}"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        pytest.param({"http": {"prot": 1}}, ["http.prot", "unknown key", "port, replicas"], id="unknown-key"),
+        pytest.param({"http": {"port": "many"}}, ["http.port", "'many'", "integer"], id="wrong-type"),
+        pytest.param({"http": {"port": 70000}}, ["http.port", "70000", "65535"], id="out-of-range"),
+        pytest.param({"memory": {"replicas": {"min": 3, "max": 2}}}, ["memory.replicas", "min"], id="min-over-max"),
+        pytest.param({"tiers": {}}, ["tiers.deep", "missing"], id="missing"),
+        pytest.param({"agents": {}}, ["agents", "files"], id="agents-in-the-profile"),
+        pytest.param({"auth": {"oidc": {"issuer": "i", "audience": "a", "jwks": "f", "algorithms": ["HS256"]}}},
+                     ["algorithms", "'HS256'", "RS256"], id="J02-no-secret-keys"),
+        pytest.param({"database": {"embedded": False}}, ["database", "url"], id="no-url"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named(tmp_path: Path, change: dict[str, object], says: list[str]) -> None:
+    path = written(tmp_path, change)
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    for word in [str(path), *says]:
+        assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name: a\nname: b\n", "stands twice"),
+        ("name: [", "not valid YAML"),
+        ("- a\n", "mapping"),
+        ("name: \xff".encode("latin-1"), "UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_profile(tmp_path: Path, text: str | bytes, says: str) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError, match=says):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("agents", "says"),
+    [
+        ({"guide": agent("other")}, "file's name"),
+        ({"fast": agent("fast")}, "belong to tiers"),
+        ({"guide": agent("guide", "colour: red\n")}, "unknown key"),
+    ],
+)
+def test_a_mistake_in_an_agents_file(tmp_path: Path, agents: dict[str, str], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        load(written(tmp_path, {}, agents))
+
+
+def test_config_check_says_all_mistakes_and_starts_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path, {"http": {"port": "many", "prot": 1}})
+    ran = CliRunner().invoke(main, ["config", "check", str(path)])
+    assert ran.exit_code == 2
+    assert "http.port" in ran.stderr and "http.prot" in ran.stderr
+
+
+def test_config_check_knows_the_tools(tmp_path: Path) -> None:
+    wrong = agent("guide").replace("tools: []", "tools: [rm_rf]")
+    ran = CliRunner().invoke(main, ["config", "check", str(written(tmp_path, {}, {"guide": wrong}))])
+    assert (
+        ran.exit_code == 2
+        and "guide.yaml" in ran.stderr
+        and "'rm_rf'" in ran.stderr
+        and "platform_status" in ran.stderr
+    )
+
+
+def test_config_check_of_a_profile_in_order() -> None:
+    ran = CliRunner().invoke(main, ["config", "check", str(LOCAL)])
+    assert ran.exit_code == 0 and "in order" in ran.stdout and "1,117 MB" in ran.stdout
+
+
+def test_folders_are_the_systems_for_root_and_a_persons_own_otherwise() -> None:
+    profile = load(LOCAL)
+    root = folders.resolve(profile, {"HOME": "/root"}, is_root=True)
+    assert (folders.home(root), folders.weights(root)) == (
+        Path("/var/lib/recall-serve"), Path("/var/cache/recall-serve/weights"),
+    )  # fmt: skip
+    ana = folders.resolve(profile, {"HOME": "/home/ana", "XDG_CACHE_HOME": "/fast"}, is_root=False)
+    assert (folders.home(ana), folders.weights(ana)) == (
+        Path("/home/ana/.local/share/recall-serve"), Path("/fast/recall-serve/weights"),
+    )  # fmt: skip

@@ -1,0 +1,145 @@
+"""The tool table: one path, rules that hold whatever the model asks, texts that a small model can use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+
+from configs.settings import ALL_RIGHTS, Limits
+from tools import table
+from tools.caller import Caller
+from tools.errors import ModelShouldKnow, PlatformBroken
+from tools.platform_status import summarise
+from tools.remember import in_own_words
+from tools.tool import Context, Tool
+
+OFFERED = set(table.TABLE)
+TIER = {"name": "deep", "kind": "chat", "health": "healthy", "replicas": 1, "target": 1, "ongoing": 2}
+
+
+class Memory:
+    """Keeps in a list."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+
+    async def keep(self, kind: str, text: str, source: dict[str, str]) -> dict[str, Any]:
+        self.kept.append(text)
+        return {"id": "m_1", "text": text}
+
+    async def forget(self, entry: str) -> bool:
+        return entry == "m_1"
+
+
+class Platform:
+    """One tier; `fault` is raised in place of a snapshot."""
+
+    fault: Exception | None = None
+
+    async def snapshot(self) -> dict[str, Any]:
+        if self.fault:
+            raise self.fault
+        return {"healthy": True, "tiers": [TIER]}
+
+    def models(self) -> list[dict[str, Any]]:
+        return [{"id": "deep", "description": "The deep tier."}]
+
+
+@pytest.fixture
+def context() -> Context:
+    caller = Caller("key|ana", frozenset(ALL_RIGHTS), Limits())
+    return Context(caller, Memory(), Platform(), "code-reviewer", "Remember that I like tea.", labels={"m1": "m_1"})
+
+
+async def called(
+    context: Context, name: str, arguments: Any, offered: set[str] = OFFERED, chars: int = 500
+) -> tuple[str, str]:
+    outcome = await table.call(name, arguments, context, offered, chars)
+    return outcome.status, outcome.result
+
+
+@pytest.mark.parametrize("tool", table.TABLE.values(), ids=lambda tool: tool.name)
+def test_a_tool_is_described_for_a_model(tool: Tool) -> None:
+    jsonschema.Draft202012Validator.check_schema(tool.parameters)
+    assert tool.parameters["additionalProperties"] is False
+    assert 20 < len(tool.description) < 200 and tool.right in ALL_RIGHTS
+
+
+async def test_calls_that_work(context: Context) -> None:
+    assert await called(context, "remember", {"text": "I like tea."}) == ("done", "Kept: I like tea.")
+    assert await called(context, "forget", {"entry": "[m1]"}) == ("done", "Forgotten: the entry was deleted.")
+    assert await called(context, "list_models", {}) == ("done", "deep: The deep tier.")
+    status, result = await called(context, "platform_status", {})
+    assert status == "done" and "deep (chat): healthy, 1 of 1 replicas running, 2 requests now" in result
+
+
+@pytest.mark.parametrize("name", ["run_code", "remember; rm", "", "REMEMBER"])
+async def test_an_unknown_tool_is_refused(context: Context, name: str) -> None:
+    assert (await called(context, name, {}))[0] == "refused"
+
+
+async def test_a_tool_that_was_not_offered_is_refused(context: Context) -> None:
+    assert (await called(context, "remember", {"text": "I like tea."}, {"platform_status"}))[0] == "refused"
+
+
+@pytest.mark.parametrize("name", table.TABLE)
+async def test_rights_are_checked_when_the_call_runs(context: Context, name: str) -> None:
+    bare = replace(context, caller=replace(context.caller, rights=frozenset({"chat"})))
+    status, result = await called(bare, name, {})
+    assert status == "refused" and table.TABLE[name].right in result
+
+
+@pytest.mark.parametrize("name", ["remember", "forget"])
+async def test_outside_text_cannot_change_memory(context: Context, name: str) -> None:
+    assert (await called(replace(context, tainted=True), name, {"text": "I like tea.", "entry": "m1"}))[0] == "refused"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("remember", {}, "required"), ("remember", {"text": 5}, "text"), ("remember", {"text": ""}, "minLength"),
+        ("remember", {"text": "x", "subject": "bob"}, "additionalProperties"), ("remember", None, "object"),
+        ("remember", {"text": "x" * 501}, "maxLength"), ("platform_status", {"a": 1}, "additionalProperties"),
+        ("forget", {"entry": "everything"}, "m1"), ("remember", {"text": "They live in Paris."}, "own words"),
+    ],
+)  # fmt: skip
+async def test_bad_arguments_are_told_to_the_model(context: Context, name: str, arguments: Any, says: str) -> None:
+    status, result = await called(context, name, arguments)
+    assert status == "failed" and says in result and "x" * 100 not in result
+
+
+async def test_the_three_failures(context: Context) -> None:
+    platform = context.platform
+    assert isinstance(platform, Platform)
+    platform.fault = ModelShouldKnow("The thing is gone.")
+    assert await called(context, "platform_status", {}) == ("failed", "The thing is gone.")
+    platform.fault = PlatformBroken("secret-detail")
+    outcome = await table.call("platform_status", {}, context, OFFERED, 500)
+    assert outcome.broken and outcome.status == "failed" and "secret-detail" not in outcome.result
+
+
+async def test_a_result_is_cut_at_its_limit(context: Context) -> None:
+    assert (await called(context, "platform_status", {}, chars=10))[1] == "The platfo\n[cut at 10 characters]"
+
+
+def test_a_summary_never_grows_beyond_what_a_small_model_reads() -> None:
+    assert len(summarise({"healthy": False, "tiers": [TIER] * 50})) <= 1200
+    assert summarise({"healthy": False, "tiers": []}).startswith("The platform is NOT healthy")
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "own"),
+    [
+        ("I prefer tabs in Go code.", "Remember that I prefer tabs in Go code.", True),
+        ("prefers tabs in Go code", "Remember: tabs in Go code please, I prefer those.", True),
+        ("Volim tabulatore u Go kodu.", "Zapamti da volim tabulatore u Go kodu.", True),
+        ("I want to use tabulators.", "Zapamti da volim tabulatore u Go kodu.", False),
+        ("I am a code reviewer.", "Hi", False),
+        ("anything", "", False),
+    ],
+)
+def test_what_is_kept_is_in_the_persons_own_words(text: str, said: str, own: bool) -> None:
+    assert in_own_words(text, said) is own
