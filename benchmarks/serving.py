@@ -73,7 +73,7 @@ async def bare(engine: LlamaCppEngine, number: int) -> Sample:
                 times.append(time.perf_counter())
             usage = delta.usage or usage
     assert usage is not None
-    return sample(BARE, began, times, usage.completion, usage.prompt - usage.cached)
+    return sample(BARE, began, times, usage.prompt - usage.cached)
 
 
 async def served(http: httpx.AsyncClient, way: str, model: str, number: int) -> Sample:
@@ -90,7 +90,7 @@ async def served(http: httpx.AsyncClient, way: str, model: str, number: int) -> 
         usage = chunk.get("usage") or usage
     assert usage is not None
     read = usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"]
-    return replace(sample(way, began, times, usage["completion_tokens"], read), tools_called=tools_called)
+    return replace(sample(way, began, times, read), tools_called=tools_called)
 
 
 async def chunks(http: httpx.AsyncClient, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
@@ -101,8 +101,9 @@ async def chunks(http: httpx.AsyncClient, body: dict[str, Any]) -> AsyncIterator
                 yield json.loads(line.removeprefix("data: "))
 
 
-def sample(way: str, began: float, times: list[float], tokens: int, read: int) -> Sample:
-    return Sample(way, times[0] - began, (tokens - 1) / (times[-1] - times[0]), read)
+def sample(way: str, began: float, times: list[float], read: int) -> Sample:
+    """`times` are those of pieces of text, one token each; what was held back and let go at once counts once."""
+    return Sample(way, times[0] - began, (len(times) - 1) / (times[-1] - times[0]), read)
 
 
 async def measure(settings: Settings, key: str, rounds: int) -> list[Sample]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deployments.tiers.calls import CallReader
@@ -35,6 +37,16 @@ def read(text: str, size: int, cut_short: bool = False) -> tuple[str, tuple[Tool
         pytest.param(KEEP_JSON, "", (KEEP,), id="bare"),
         pytest.param(f"<tools>\n{KEEP_JSON}\n</tools>", "", (KEEP,), id="tools"),
         pytest.param(f'[{KEEP_JSON}, {{"name": "platform_status"}}]', "", (KEEP, STATUS), id="array"),
+        pytest.param(f"```json\n[{KEEP_JSON}, {KEEP_JSON}]\n```", "", (KEEP, KEEP), id="fenced-array"),
+        pytest.param(f"```tool_call\n{KEEP_JSON}\n```", "", (KEEP,), id="fence-called-tool-call"),
+        pytest.param(f"<function_call>{KEEP_JSON}</function_call>", "", (KEEP,), id="function-call"),
+        pytest.param(f"{KEEP_JSON}\n{KEEP_JSON}", "", (KEEP, KEEP), id="two-bare"),
+        pytest.param(f"```json\n{KEEP_JSON}\n```\n```json\n{KEEP_JSON}\n```", "", (KEEP, KEEP), id="two-fenced"),
+        pytest.param('{"arguments": {"text": "a } b"}, "name": "remember"}', "", (KEEP,), id="arguments-first"),
+        pytest.param(f"<tool_call>[{KEEP_JSON}, {KEEP_JSON}]</tool_call>", "", (KEEP, KEEP), id="native-array"),
+        pytest.param('<tool_call>{"a": 1}</tool_call>', "", (ToolCall("", None),), id="native-without-a-name"),
+        pytest.param('<tool_call>{"name": "delete_all"}</tool_call>', "", (ToolCall("delete_all", {}),),
+                     id="I03-unknown-tool-is-for-the-table-to-refuse"),
         pytest.param('{"type": "function", "function": {"name": "remember", "arguments": "{\\"text\\": \\"a } b\\"}"}}',
                      "", (KEEP,), id="wrapped-and-arguments-as-text"),
         pytest.param('{"name": "remember", "parameters": {"text": "a } b"}}', "", (KEEP,), id="parameters"),
@@ -62,15 +74,55 @@ def test_what_is_no_call_is_the_answer(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['<tool_call>{"name": "remember", "argu', f"<tool_call>{KEEP_JSON[:-3]}", KEEP_JSON[:-3]]
-)
-def test_half_a_call_never_reaches_the_answer(text: str) -> None:
-    assert read(text, 1, cut_short=True) == ("", ())
+    "call",
+    [
+        f"<tool_call>\n{KEEP_JSON}\n</tool_call>", KEEP_JSON, f"```json\n{KEEP_JSON}\n```", f"<tools>{KEEP_JSON}</tools>",
+        f'{{"type": "function", "function": {KEEP_JSON}}}', f"[{KEEP_JSON}]",
+    ],
+)  # fmt: skip
+def test_half_a_call_never_reaches_the_answer(call: str) -> None:
+    for cut in range(call.index("remember") + 1, call.rindex("}")):
+        assert read(call[:cut], 1, cut_short=True) == ("", ())
+        heard, _ = read(call[:cut], 1)
+        assert heard == ""
 
 
-def test_a_fence_of_code_is_not_held_back() -> None:
+def test_a_round_cut_in_a_native_call_keeps_the_text_before_it() -> None:
+    assert read(f"Let me see. <tool_call>{KEEP_JSON[:-3]}", 1, cut_short=True) == ("Let me see. ", ())
+
+
+@pytest.mark.parametrize(
+    ("held", "last"),
+    [
+        ("```", "go"), ('{"name": "bob', '"'), ("[", "1"), ("Look: <tool_", "x"), ('{"a', '"'),
+        (f"{KEEP_JSON}\n", "T"), (f"```json\n{KEEP_JSON}\n```\n", "T"),
+    ],
+)  # fmt: skip
+def test_text_is_released_as_soon_as_it_cannot_become_a_call(held: str, last: str) -> None:
     reader = CallReader(OFFERED)
-    assert reader.feed("```") == "" and reader.feed("go") == "```go"
+    heard = "".join(map(reader.feed, held))
+    assert heard != held
+    assert heard + reader.feed(last) == held + last
+
+
+def test_text_is_not_held_back_without_end() -> None:
+    reader = CallReader(OFFERED)
+    text = '{"name": "remember", "arguments": {"text": "' + "x" * 20_000
+    assert reader.feed(text) == text
+
+
+@pytest.mark.parametrize("wrong", ["[" * 5000, '"' + "[" * 5000 + '"'], ids=["I03-deep", "I03-deep-as-text"])
+def test_arguments_nested_too_deeply_are_none(wrong: str) -> None:
+    for text in (f'<tool_call>{{"name": "remember", "arguments": {wrong}}}</tool_call>',
+                 f'{{"name": "remember", "arguments": {wrong}}}'):  # fmt: skip
+        assert read(text, 10_000) == ("", (ToolCall("remember", None),))
+
+
+@pytest.mark.parametrize("value", ["NaN", "1e999", '"\\ud800"'], ids=["S01-nan", "S01-infinity", "T07-surrogate"])
+def test_arguments_can_be_sent_on_as_strict_json(value: str) -> None:
+    """They go into a chunk for the client and back into the next round's prompt."""
+    _, (call,) = read(f'{{"name": "remember", "arguments": {{"text": {value}}}}}', 10_000)
+    json.dumps(call.arguments, allow_nan=False, ensure_ascii=False).encode()
 
 
 def test_without_tools_nothing_is_read() -> None:
@@ -82,3 +134,15 @@ def test_without_tools_nothing_is_read() -> None:
 def test_any_other_text_comes_through_however_it_is_cut(text: str, size: int) -> None:
     if "<tool_call>" not in text and '"name"' not in text:
         assert read(text, size) == (text, ())
+
+
+PARTS = [
+    KEEP_JSON, '{"name":"platform_status"}', '{"name": "other"}', '{"a": 1}', "<tool_call>", "</tool_call>", "<tools>", "</tools>",
+    "```json\n", "```\n", "```", "\n", " ", ",", "[", "]", "{", "}", "text", "<", '{"type":"function","function":',
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=6).map("".join), st.integers(1, 9), st.booleans())
+@example(f"{KEEP_JSON}\n```json\n", 1, False)
+def test_how_a_round_is_cut_into_pieces_changes_nothing(text: str, size: int, cut_short: bool) -> None:
+    assert read(text, size, cut_short) == read(text, 10_000, cut_short)

@@ -6,6 +6,8 @@ import json
 from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from deployments.agent.events import Ended, Event, Stepped, StopReason, Text
@@ -95,3 +97,56 @@ def test_an_error_after_the_headers_is_a_chunk() -> None:
     ChatCompletionChunk.model_validate(chunk, strict=True)
     assert chunk["choices"] == [{"index": 0, "delta": {}, "finish_reason": None}]
     assert chunk["error"]["code"] == "internal_error" and "secret-detail" not in json.dumps(chunk)
+
+
+def test_an_error_before_anything_else_still_begins_with_the_role() -> None:
+    chunk = json.loads(ChunkWriter(wish(), "chatcmpl-1").error(EngineFailed("x")).decode().removeprefix("data: "))
+    assert chunk["choices"][0]["delta"] == {"role": "assistant"}
+
+
+def test_the_chunk_that_finishes_carries_what_is_ours() -> None:
+    last = chunks(wish(), EVENTS)[-1]
+    assert last["choices"][0]["finish_reason"] == "stop" and last["stop"] == {"reason": "answered"}
+    assert last["memory"] == {"shown": [{"id": "m_1"}], "cited": ["m_1"]}
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks(wish(), EVENTS)[:-1]] == [None] * 3
+    assert "usage" not in last
+
+
+def test_where_nothing_was_to_be_recalled_there_is_no_memory() -> None:
+    (last,) = chunks(wish(), [Ended("length", Usage(1, 1))])
+    assert "memory" not in last and "memory" not in whole(wish(), "chatcmpl-1", [Ended("length", Usage(1, 1))])
+
+
+def test_a_step_that_began_is_told_in_the_stream_alone() -> None:
+    began = Stepped(Step(0, "tool", "started", "platform_status", {}))
+    assert [chunk["step"]["status"] for chunk in chunks(wish(), [began, *EVENTS]) if "step" in chunk] == [
+        "started",
+        "done",
+    ]
+    assert [step["status"] for step in whole(wish(), "chatcmpl-1", [began, *EVENTS])["steps"]] == ["done"]
+    assert "steps" not in whole(wish(include_steps=False), "chatcmpl-1", EVENTS)
+
+
+def test_logprobs_ride_with_their_text() -> None:
+    first, second, last = (chunk["choices"][0] for chunk in chunks(wish(), EVENTS)[1:])
+    assert second["logprobs"]["content"][0]["token"] == "lo"
+    assert "logprobs" not in first and "logprobs" not in last
+
+
+def test_whole_and_stream_sum_the_same_usage() -> None:
+    streamed = chunks(wish(include_usage=True), EVENTS)[-1]["usage"]
+    assert whole(wish(), "chatcmpl-1", EVENTS)["usage"] == streamed == {
+        "prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12, "prompt_tokens_details": {"cached_tokens": 2},
+    }  # fmt: skip
+
+
+ANY_TEXT = st.text(st.characters(codec=None) | st.sampled_from(NASTY))
+
+
+@given(st.lists(ANY_TEXT, max_size=5))
+def test_whatever_a_model_writes_arrives_as_it_is(texts: list[str]) -> None:
+    """S01, T07: lone surrogates and every kind of line break too."""
+    events: list[Event] = [*map(Text, texts), END]
+    sent = chunks(wish(), events)
+    assert [chunk["choices"][0]["delta"].get("content") for chunk in sent[:-1]] == texts
+    assert whole(wish(), "chatcmpl-1", events)["choices"][0]["message"]["content"] == "".join(texts)

@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from configs import folders, reference, settings
 from configs.errors import ConfigError
-from configs.loader import load
+from configs.loader import load, load_agent
 from serve.cli import main
+from tools.table import TABLE
 
 ROOT = Path(__file__).parents[2]
 LOCAL = ROOT / "configs" / "local.yaml"
@@ -37,6 +38,12 @@ def test_every_profile_loads(path: Path) -> None:
     assert set(load(path).agents) >= {"code-reviewer", "site-guide"}
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "configs/agents").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_agent_loads_and_names_tools_that_exist(path: Path) -> None:
+    one = load_agent(path)
+    assert one.name == path.stem and set(one.tools) <= set(TABLE)
+
+
 def written(folder: Path, change: dict[str, object], agents: dict[str, str] | None = None) -> Path:
     """The local profile with top-level changes, beside agents of its own."""
     (folder / "agents").mkdir()
@@ -55,7 +62,14 @@ def agent(name: str, more: str = "") -> str:
     ("change", "says"),
     [
         pytest.param({"http": {"prot": 1}}, ["http.prot", "unknown key", "port, replicas"], id="unknown-key"),
+        pytest.param({"auth": {"oidc": {"isuer": "i"}}}, ["auth.oidc.isuer", "issuer, jwks"], id="unknown-key-inside"),
+        pytest.param({"tiers": {"deep": {"engine": {"weights": {"sha": 1}}}}}, ["weights.sha:", "sha256, size_bytes, sources"],
+                     id="unknown-key-deep-inside"),
         pytest.param({"http": {"port": "many"}}, ["http.port", "'many'", "integer"], id="wrong-type"),
+        pytest.param({"limits": {"tokens_per_day": -1}}, ["limits.tokens_per_day", "-1", "greater than or equal to 0"],
+                     id="below-0"),
+        pytest.param({"name": "My Profile"}, ["name", "'My Profile'", "pattern"], id="name"),
+        pytest.param({"agents_dir": "nowhere"}, ["agents_dir", "no agent file", "nowhere"], id="no-agents"),
         pytest.param({"http": {"port": 70000}}, ["http.port", "70000", "65535"], id="out-of-range"),
         pytest.param({"memory": {"replicas": {"min": 3, "max": 2}}}, ["memory.replicas", "min"], id="min-over-max"),
         pytest.param({"tiers": {}}, ["tiers.deep", "missing"], id="missing"),
@@ -76,24 +90,48 @@ def test_a_mistake_is_named(tmp_path: Path, change: dict[str, object], says: lis
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("name: a\nname: b\n", "stands twice"),
-        ("name: [", "not valid YAML"),
-        ("- a\n", "mapping"),
-        ("name: \xff".encode("latin-1"), "UTF-8"),
+        pytest.param("name: a\nname: b\n", "'name' stands twice (line 2", id="twice"),
+        pytest.param("http:\n  port: 1\n  port: 2\n", "'port' stands twice (line 3", id="twice-inside"),
+        pytest.param("name: [", "not valid YAML", id="not-yaml"),
+        pytest.param("name: *nobody", "nobody", id="no-such-alias"),
+        pytest.param("name: a\n---\nname: b\n", "another document", id="two-documents"),
+        pytest.param("name: !!python/object:os.system x\n", "not valid YAML", id="python-object"),
+        pytest.param("? [a]\n: b\n", "not valid YAML", id="list-as-key"),
+        pytest.param("name: 2026-13-45\n", "not valid YAML", id="no-such-date"),
+        pytest.param("name: !!int many\n", "not valid YAML", id="no-number"),
+        pytest.param("[" * 5000, "not valid YAML", id="nested-too-deeply"),
+        pytest.param("- a\n", "mapping", id="list"),
+        pytest.param("", "mapping", id="empty"),
+        pytest.param("name: \xff".encode("latin-1"), "UTF-8", id="not-utf-8"),
     ],
 )
 def test_a_file_that_is_no_profile(tmp_path: Path, text: str | bytes, says: str) -> None:
     path = tmp_path / "p.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(ConfigError, match=says):
+    with pytest.raises(ConfigError) as refused:
         load(path)
+    assert str(path) in str(refused.value) and says in str(refused.value)
+
+
+def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
+    for path in (tmp_path / "gone.yaml", tmp_path):
+        with pytest.raises(ConfigError, match="cannot be read") as refused:
+            load(path)
+        assert str(path) in str(refused.value)
 
 
 @pytest.mark.parametrize(
     ("agents", "says"),
     [
         ({"guide": agent("other")}, "file's name"),
-        ({"fast": agent("fast")}, "belong to tiers"),
+        ({"fast": agent("fast")}, r"\['fast'\] belong to tiers"),
+        ({"embed": agent("embed")}, r"\['embed'\] belong to tiers"),
+        (
+            {"guide": agent("guide", "bounds: {tool_cals: 1}\n")},
+            "bounds.tool_cals: unknown key; allowed here: max_output_tokens",
+        ),
+        ({"guide": agent("guide").replace("tier: fast", "tier: slow")}, "tier: 'slow' is not allowed"),
+        ({"guide": agent("guide").replace("brief: b\n", "")}, "brief: missing"),
         ({"guide": agent("guide", "colour: red\n")}, "unknown key"),
     ],
 )
@@ -105,8 +143,14 @@ def test_a_mistake_in_an_agents_file(tmp_path: Path, agents: dict[str, str], say
 def test_config_check_says_all_mistakes_and_starts_nothing(tmp_path: Path) -> None:
     path = written(tmp_path, {"http": {"port": "many", "prot": 1}})
     ran = CliRunner().invoke(main, ["config", "check", str(path)])
-    assert ran.exit_code == 2
-    assert "http.port" in ran.stderr and "http.prot" in ran.stderr
+    assert ran.exit_code == 2 and ran.stdout == ""
+    port, prot = ran.stderr.splitlines()
+    assert "http.port: 'many'" in port and "http.prot: unknown key" in prot
+
+
+def test_config_check_of_a_file_that_is_not_there() -> None:
+    ran = CliRunner().invoke(main, ["config", "check", "/nowhere.yaml"])
+    assert ran.exit_code == 2 and ran.stderr.count("\n") == 1 and "/nowhere.yaml" in ran.stderr
 
 
 def test_config_check_knows_the_tools(tmp_path: Path) -> None:
@@ -131,7 +175,15 @@ def test_folders_are_the_systems_for_root_and_a_persons_own_otherwise() -> None:
     assert (folders.home(root), folders.weights(root)) == (
         Path("/var/lib/recall-serve"), Path("/var/cache/recall-serve/weights"),
     )  # fmt: skip
+    assert (folders.secrets(root), folders.logs(root)) == (folders.home(root) / "secrets", folders.home(root) / "logs")
     ana = folders.resolve(profile, {"HOME": "/home/ana", "XDG_CACHE_HOME": "/fast"}, is_root=False)
     assert (folders.home(ana), folders.weights(ana)) == (
         Path("/home/ana/.local/share/recall-serve"), Path("/fast/recall-serve/weights"),
     )  # fmt: skip
+
+
+def test_folders_that_the_profile_names_stay() -> None:
+    named = load(LOCAL).model_copy(update={"data": settings.Data(home=Path("/data"), cache=Path("/cache"))})
+    for is_root in (True, False):
+        found = folders.resolve(named, {"HOME": "/home/ana", "XDG_DATA_HOME": "/x"}, is_root)
+        assert (folders.home(found), folders.weights(found)) == (Path("/data"), Path("/cache/weights"))
