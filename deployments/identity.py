@@ -73,7 +73,7 @@ class Verifier:
         """The identity in a token. Raises IdentityRefused for anything else, a bare subject included."""
         try:
             return self._verify(token)
-        except (jwt.InvalidTokenError, TypeError, ValueError):
+        except (jwt.InvalidTokenError, TypeError, ValueError, OverflowError):
             raise IdentityRefused("identity_refused") from None
 
     def _verify(self, token: object) -> Identity:

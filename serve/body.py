@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Any, NoReturn
 
 from starlette.requests import ClientDisconnect, Request
@@ -29,7 +30,7 @@ async def read_json(request: Request, most_bytes: int, seconds: float) -> dict[s
 async def _read(request: Request, most_bytes: int) -> bytes:
     too_large = ApiError(413, "body_too_large", f"The body may have {most_bytes} bytes at most.")
     announced = request.headers.get("content-length", "0")
-    if not announced.isdecimal() or int(announced) > most_bytes:
+    if not announced.isdecimal() or len(announced) > len(str(most_bytes)) or int(announced) > most_bytes:
         raise too_large
     raw = bytearray()
     try:
@@ -49,7 +50,7 @@ def parse(raw: bytes) -> dict[str, Any]:
     """
     try:
         text = raw.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
     except UnicodeDecodeError:
         raise bad_request("The body is not UTF-8.") from None
     except RecursionError:
@@ -71,6 +72,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise bad_request("NaN and Infinity are not valid JSON.")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _no_constant(digits)
 
 
 def _check(value: Any, place: str, depth: int) -> None:

@@ -11,7 +11,12 @@ import secrets
 import unicodedata
 
 _TAG = r"/?(?:tool\w*|function\w*|think|s|bos|eos|pad|unk|mask|image|\w+_(?:sep|name)|(?:start|end|im|fim)_\w+|SYS)>"
-_CONTROL_TOKEN = re.compile(rf"<(?=[|｜]|{_TAG})|<<(?=SYS|/SYS)|\[(?=/?(?:INST|AVAILABLE_TOOLS|TOOL_\w+|SYSTEM_\w+)\])")
+_BRACKET = (
+    r"/?(?:INST|AVAILABLE_TOOLS|(?:TOOL|SYSTEM|MODEL|IMG|AUDIO)(?:_\w+)?|PREFIX|MIDDLE|SUFFIX|ARGS|CALL_ID|THINK)\]"
+)
+_CONTROL_TOKEN = re.compile(rf"<(?=/?[|｜]|\w+\|>|{_TAG})|<<(?=SYS|/SYS)|\[(?={_BRACKET})")
+_VARIATION = re.compile("[\U000e0100-\U000e01ef]")  # 240 marks that show nothing and can carry any text
+_UNSEEN = ("Cc", "Cf", "Cs", "Co")  # not Cn: an emoji may be newer than this Python's tables
 _KEPT_FORMATS = "\u200c\u200d"  # joiners that Persian, Hindi and emoji need
 
 
@@ -22,7 +27,8 @@ def neutral(text: str) -> str:
 
 def clean(text: str) -> str:
     """`text` without control and invisible formatting characters: ANSI, bidi overrides, tags, zero widths."""
-    return "".join(char for char in text if char in "\n\t" + _KEPT_FORMATS or unicodedata.category(char)[0] != "C")
+    text = _VARIATION.sub("", text)
+    return "".join(char for char in text if char in "\n\t" + _KEPT_FORMATS or unicodedata.category(char) not in _UNSEEN)
 
 
 def framed(text: str) -> str:

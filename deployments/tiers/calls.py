@@ -21,6 +21,7 @@ _WRAPPING = r"(?:\s|,|```(?:json|tool_call|tool)?|</?(?:tools|function_call)>)*"
 _HEAD = regex.compile(_WRAPPING + r'[\[{]\s*(?:\{\s*)?"(?:name|function|type|arguments|parameters)"')
 _TAIL = regex.compile(_WRAPPING)
 _NAME = regex.compile(r'"name"\s*:\s*"([^"]*)"')
+_NAME_SO_FAR = regex.compile(r'"name"\s*:\s*"([^"]*)')
 _JSON = json.JSONDecoder()
 
 
@@ -66,12 +67,12 @@ class CallReader:
 
     def _close_foreign(self, cut_short: bool) -> tuple[str, tuple[ToolCall, ...]]:
         values, rest = _values(self._held)
-        calls = [_call(value) for value in values]
+        calls = [call for value in values if (call := _call(value)) is not None]
         whole = rest is not None and _TAIL.fullmatch(rest) is not None
-        if whole and calls and all(call is not None and call.name in self._offered for call in calls):
-            return "", tuple(call for call in calls if call is not None)
-        named = _NAME.search(self._held)
-        if rest is None and named:  # half a call
+        if whole and calls and len(calls) == len(values) and all(call.name in self._offered for call in calls):
+            return "", tuple(calls)
+        named = _NAME_SO_FAR.search(self._held)
+        if rest is None and named and any(name.startswith(named[1]) for name in self._offered):  # half a call
             return "", () if cut_short else (ToolCall(named[1], None),)
         return self._held, ()
 
@@ -94,26 +95,27 @@ class CallReader:
     def _take_native(self, body: str) -> None:
         """A call that is not JSON still counts, without arguments, so that the model is told to try again."""
         try:
-            call = _call(json.loads(body))
-        except ValueError:
+            value = json.loads(body)
+        except (ValueError, RecursionError):
             named = _NAME.search(body)
-            call = ToolCall(named[1] if named else "", None)
-        if call is not None:
-            self._calls.append(call)
+            self._calls.append(ToolCall(named[1] if named else "", None))
+            return
+        for one in value if isinstance(value, list) else [value]:
+            self._calls.append(_call(one) or ToolCall("", None))
 
 
 def _values(text: str) -> tuple[list[Any], str | None]:
     """The JSON values that stand in `text` between wrappings, arrays unrolled, and what follows; None: still open."""
     values: list[Any] = []
-    place = 0
+    end = 0
     while True:
-        wrapping = _TAIL.match(text, place)
-        place = wrapping.end() if wrapping else place
+        wrapping = _TAIL.match(text, end)
+        place = wrapping.end() if wrapping else end
         if text[place : place + 1] not in ("{", "["):
-            return values, text[place:]
+            return values, text[end:]
         try:
-            value, place = _JSON.raw_decode(text, place)
-        except ValueError:
+            value, end = _JSON.raw_decode(text, place)
+        except (ValueError, RecursionError):
             return values, None
         values.extend(value if isinstance(value, list) else [value])
 
@@ -128,12 +130,17 @@ def _call(value: Any) -> ToolCall | None:
     if "description" in inner:  # the definition of a tool, repeated: meant as a call, but none
         return ToolCall(inner["name"], None)
     arguments = inner.get("arguments", inner.get("parameters")) or {}
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except ValueError:
-            arguments = None
-    return ToolCall(inner["name"], arguments)
+    return ToolCall(inner["name"], _strict(arguments))
+
+
+def _strict(arguments: Any) -> Any:
+    """Arguments, read from JSON text where they are text; None for what could not be sent on as strict JSON."""
+    try:
+        value = json.loads(arguments) if isinstance(arguments, str) else arguments
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return value
 
 
 def _overlap(text: str, tag: str) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
+
 MOST_DEPTH = 16
 MOST_NODES = 500
 MOST_REPEATS = 1000
@@ -31,11 +33,14 @@ class _Fault(Exception):
 def fault(schema: Any) -> str | None:
     """Names the first keyword that cannot be held to; None when the whole schema binds."""
     try:
-        _check_references(schema)
         for count, (depth, node) in enumerate(_walk(schema, 0)):
             if depth > MOST_DEPTH or count > MOST_NODES:
                 return f"the schema is too large (at most {MOST_DEPTH} levels and {MOST_NODES} parts)"
             _check_node(node)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        _check_references(schema)
+    except jsonschema.SchemaError as error:
+        return f"the schema is malformed at {'.'.join(map(str, error.absolute_path))[:60] or 'its top'}"
     except _Fault as found:
         return str(found)
     return None
@@ -47,11 +52,11 @@ def _check_node(node: Any) -> None:
     if not isinstance(node, dict):
         raise _Fault("a schema must be an object")
     if unknown := sorted(node.keys() - _KNOWN):
-        raise _Fault(f"the keyword {unknown[0]!r} is not supported in response_format")
+        raise _Fault(f"the keyword {unknown[0][:60]!r} is not supported in response_format")
     for key in _REPEATS & node.keys():
         if type(node[key]) is not int or not 0 <= node[key] <= MOST_REPEATS:
             raise _Fault(f"{key} must be a whole number from 0 to {MOST_REPEATS}")
-    if "format" in node and node["format"] not in _FORMATS:
+    if "format" in node and node["format"] not in (*_FORMATS,):
         raise _Fault(f"format must be one of {', '.join(sorted(_FORMATS))}")
 
 
@@ -65,8 +70,15 @@ def _check_references(schema: Any) -> None:
         name = str(reference).rpartition("/")[2]
         if reference not in (f"#/$defs/{name}", f"#/definitions/{name}") or name not in definitions:
             raise _Fault("$ref must name a schema in $defs")
-        if isinstance(definitions[name], dict) and "$ref" in definitions[name]:
+        if _refers_at_once(definitions[name]):
             raise _Fault("$ref may not name another $ref")
+
+
+def _refers_at_once(node: Any) -> bool:
+    """Whether resolving `node` needs another `$ref` before any property or item: such a chain may never end."""
+    if not isinstance(node, dict):
+        return False
+    return "$ref" in node or any(_refers_at_once(one) for one in node.get("anyOf", ()))
 
 
 def _walk(node: Any, depth: int) -> Iterator[tuple[int, Any]]:

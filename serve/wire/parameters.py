@@ -53,8 +53,19 @@ def parsed(model: type[Body], values: dict[str, Any]) -> Body:
         raise _mistake(error) from None
 
 
+def _parts(mistake: Any) -> list[int | str]:
+    return [part for part in mistake["loc"] if isinstance(part, int) or _is_key(part)]
+
+
+def _is_key(part: str) -> bool:
+    """Whether a part of a place is a key of the body; pydantic also names the member of a union that it tried."""
+    return part.isidentifier() and part not in ("str", "list", "int", "float", "bool")
+
+
 def _mistake(error: ValidationError) -> ApiError:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")[:200]
+    mistakes = error.errors(include_url=False, include_context=False, include_input=False)
+    here = [one for one in mistakes if _parts(one)[:1] == _parts(mistakes[0])[:1]]
+    first = max(here, key=lambda one: len(_parts(one)))  # of a union's members, the one that fits furthest
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in _parts(first)).lstrip(".")[:200]
     reason = str(first["msg"]).removeprefix("Value error, ")
     return bad_request(f"{place or 'body'}: {reason}.", place or None)

@@ -137,7 +137,8 @@ def test_any_other_text_comes_through_however_it_is_cut(text: str, size: int) ->
 
 
 PARTS = [
-    KEEP_JSON, '{"name":"platform_status"}', '{"name": "other"}', '{"a": 1}', "<tool_call>", "</tool_call>", "<tools>", "</tools>",
+    KEEP_JSON, '{"name":"platform_status"}', '{"name": "other"}', '{"a": 1}', "<tool_call>", "</tool_call>", "<tools>",
+    "</tools>",
     "```json\n", "```\n", "```", "\n", " ", ",", "[", "]", "{", "}", "text", "<", '{"type":"function","function":',
 ]  # fmt: skip
 

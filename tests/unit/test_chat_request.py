@@ -64,8 +64,10 @@ def test_every_other_wish_is_named_in_one_message() -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"frequency_penalty": -0.1}, {"presence_penalty": False}, {"logit_bias": {"5": 100}}, {"store": True}, {"functions": [{}]},
-        {"modalities": ["text", "audio"]}, {"reasoning_effort": "low"}, {"prediction": {"type": "content"}}, {"web_search_options": {}},
+        {"frequency_penalty": -0.1}, {"presence_penalty": False}, {"logit_bias": {"5": 100}}, {"store": True},
+        {"functions": [{}]},
+        {"modalities": ["text", "audio"]}, {"reasoning_effort": "low"}, {"prediction": {"type": "content"}},
+        {"web_search_options": {}},
         {"subject": "bob"}, {"callbacks": ["x"]}, {"base_url": "http://evil.example"}, {"api_base": "http://evil.example"},
     ],
     ids=lambda more: next(iter(more)),

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import inspect
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import deployments.agent.errors
 import deployments.ledger.errors
 import deployments.tiers.errors
+import memory_store.embedded.errors
 import memory_store.errors
 import tools.errors
-from deployments.agent.errors import AgentError
+from deployments.agent.errors import AgentError, ContextLengthExceeded
 from deployments.identity import IdentityRefused
-from deployments.ledger.errors import LedgerError
-from deployments.tiers.errors import TierError
+from deployments.ledger.errors import BudgetExhausted, LedgerError, TooManyRequests, TooManyTurns
+from deployments.tiers.errors import Overloaded, TierError
 from deployments.tiers.weights import WeightsError
 from memory_store.embedded import EmbeddedPostgresError
 from memory_store.errors import MemoryStoreError
@@ -69,13 +74,89 @@ def test_it_has_an_answer(kind: type[BaseException]) -> None:
 
 
 def test_a_stranger_is_a_500_without_detail() -> None:
-    answer = as_api_error(RuntimeError("marker"))
-    assert answer.status == 500 and "marker" not in str(answer.body())
+    """A KeyError or an OSError holds a name or a path of ours."""
+    for stranger in (
+        RuntimeError("marker"),
+        KeyError("marker"),
+        OSError(2, "marker"),
+        ExceptionGroup("marker", [ValueError()]),
+    ):
+        answer = as_api_error(stranger)
+        assert answer.status == 500 and "marker" not in str(answer.body())
+
+
+STAY_AT_HOME = {"ConfigError", "Mistake", "NotReady", "StartFailed", "_Fault"}  # a command's own, and a walk's
+ROOT = Path(__file__).parents[2]
+
+
+def test_no_error_class_is_left_out_here() -> None:
+    known = {kind.__name__ for kind in EVERY} | STAY_AT_HOME
+    parents = known | {name for name, kind in vars(builtins).items() if isinstance(kind, type)}
+    for package in ("configs", "memory_store", "tools", "deployments", "serve"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                bases = {ast.unparse(base).split(".")[-1] for base in getattr(node, "bases", [])}
+                if isinstance(node, ast.ClassDef) and bases & {one for one in parents if is_error(one)}:
+                    assert node.name in known, f"{path}: {node.name}"
+
+
+def is_error(name: str) -> bool:
+    kind = getattr(builtins, name, None)
+    return kind is None or issubclass(kind, BaseException)
+
+
+@pytest.mark.parametrize(
+    ("error", "retry_after"),
+    [
+        pytest.param(BudgetExhausted("tokens", 100, 7, 50, 3600), "3600", id="G11-budget"),
+        pytest.param(TooManyRequests(5, 12), "12", id="requests"),
+        pytest.param(TooManyTurns(4), "1", id="turns"),
+        pytest.param(Overloaded("overloaded"), "2", id="overloaded"),
+        pytest.param(ApiError(429, "x", "x", None, 0.2), "1", id="less-than-a-second"),
+        pytest.param(ApiError(429, "x", "x", None, 1.2), "2", id="rounded-up"),
+    ],
+)
+def test_who_must_wait_is_told_how_long(error: Exception, retry_after: str) -> None:
+    answer = as_api_error(error)
+    assert answer.status == 429 and answer.headers()["Retry-After"] == retry_after
+
+
+def test_a_spent_budget_is_told_in_numbers() -> None:
+    """G11."""
+    message = as_api_error(BudgetExhausted("tokens", 100, 7, 50, 3600)).message
+    assert all(word in message for word in ("50 tokens", "7 of today's 100", "3600 s"))
+
+
+def test_a_prompt_over_the_window_is_told_both_numbers() -> None:
+    answer = as_api_error(ContextLengthExceeded(5000, 4096))
+    assert (answer.status, answer.code) == (400, "context_length_exceeded")
+    assert "5000" in answer.message and "4096" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, "invalid_request_error"), (401, "authentication_error"), (403, "permission_error"), (404, "not_found_error"),
+        (409, "invalid_request_error"), (413, "invalid_request_error"), (429, "rate_limit_error"), (500, "server_error"),
+        (503, "server_error"), (504, "server_error"),
+    ],
+)  # fmt: skip
+def test_every_status_has_openais_type(status: int, kind: str) -> None:
+    answer = ApiError(status, "code", "Do this next.", "param")
+    assert answer.body() == {"error": {"message": "Do this next.", "type": kind, "param": "param", "code": "code"}}
+    assert ("WWW-Authenticate" in answer.headers()) == (status == 401)
 
 
 @pytest.mark.parametrize(
     "module",
-    [memory_store.errors, deployments.ledger.errors, deployments.tiers.errors, tools.errors],
+    [
+        memory_store.errors,
+        memory_store.embedded.errors,
+        deployments.agent.errors,
+        deployments.ledger.errors,
+        deployments.tiers.errors,
+        tools.errors,
+    ],
     ids=lambda one: one.__name__,
 )
 def test_the_tree_at_the_top_names_every_class(module: object) -> None:

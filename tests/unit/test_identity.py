@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
+import json
 import stat
 import time
 from pathlib import Path
@@ -53,10 +56,13 @@ def test_a_bare_subject_or_rubbish_is_refused(folder: Path, token: object) -> No
 @pytest.mark.parametrize(
     "change",
     [
-        {"aud": "platform"}, {"aud": ["memory", "platform"]}, {"aud": None}, {"iss": "other"}, {"iss": None},
+        {"aud": "platform"}, {"aud": ["memory", "platform"]}, {"aud": ["memory"]}, {"aud": "memor"},
+        {"aud": None}, {"iss": "other"}, {"iss": None},
         {"exp": int(time.time()) - 1}, {"exp": None}, {"iat": None}, {"iat": int(time.time()) + 600}, {"sub": ""},
-        {"sub": None}, {"sub": 5}, {"rights": ["everything"]}, {"rights": None}, {"gen": None},
+        {"sub": None}, {"sub": 5}, {"sub": ["key|ana"]},
+        {"rights": ["everything"]}, {"rights": "chat"}, {"rights": [["chat"]]}, {"rights": None}, {"gen": None},
         {"headers": {"typ": "service+jwt"}}, {"headers": {"typ": "JWT"}}, {"headers": {"kid": "0" * 16}},
+        {"nbf": int(time.time()) + 600}, {"exp": float("inf")}, {"headers": {"crit": ["x"], "x": 1}},
     ],
     ids=str,
 )  # fmt: skip
@@ -83,15 +89,48 @@ def test_a_service_cannot_speak_as_a_caller(folder: Path) -> None:
     assert Verifier("service", folder, "memory").verify(token).subject == "key|ana"
 
 
-@pytest.mark.parametrize("algorithm", ["none", "HS256"])
+def encoded(part: bytes) -> str:
+    return base64.urlsafe_b64encode(part).rstrip(b"=").decode()
+
+
+@pytest.mark.parametrize("algorithm", ["none", "nOnE", "HS256", "HS512"])
 def test_no_other_algorithm_is_taken(folder: Path, good: str, algorithm: str) -> None:
-    """J01, J02."""
-    body = jwt.decode(good, options={"verify_signature": False})
-    headers = jwt.get_unverified_header(good)
-    secret = "" if algorithm == "none" else (folder / "caller.pub").read_text().replace("PUBLIC KEY", "KEY") * 2
-    token = jwt.encode(body, secret, algorithm, headers={"typ": headers["typ"], "kid": headers["kid"]})
+    """J01, J02: unsigned, and signed with the public key as secret."""
+    header = encoded(json.dumps(jwt.get_unverified_header(good) | {"alg": algorithm}).encode())
+    said = f"{header}.{good.split('.')[1]}"
+    public = (folder / "caller.pub").read_bytes()
+    digest = "sha512" if algorithm == "HS512" else "sha256"
+    signatures = {"", encoded(hmac.digest(public, said.encode(), digest)), good.split(".")[2]}
+    for signature in signatures:
+        with pytest.raises(IdentityRefused):
+            verified(folder, f"{said}.{signature}")
+
+
+def test_a_header_nested_too_deeply_is_refused(folder: Path) -> None:
+    with pytest.raises(IdentityRefused):
+        verified(folder, f"{encoded(b'[' * 100_000)}.{encoded(b'{}')}.x")
+
+
+def test_a_token_ends_with_its_turn_and_half_a_minute(folder: Path) -> None:
+    signer = Signer("caller", folder)
+    claims = jwt.decode(signer.mint("key|ana", RIGHTS, "memory", "", 60), options={"verify_signature": False})
+    assert claims["exp"] - claims["iat"] == 90
+    with pytest.raises(IdentityRefused):
+        verified(folder, signer.mint("key|ana", RIGHTS, "memory", "", -31))
+
+
+@pytest.mark.parametrize("audience", ["sandbox", "web", "platform", "gateway"])
+def test_a_token_is_for_one_service(folder: Path, audience: Any) -> None:
+    token = Signer("caller", folder).mint("key|ana", RIGHTS, audience, "", 60)
     with pytest.raises(IdentityRefused):
         verified(folder, token)
+    assert Verifier("caller", folder, audience).verify(token).subject == "key|ana"
+
+
+def test_a_refusal_says_nothing_of_the_token(folder: Path, good: str) -> None:
+    with pytest.raises(IdentityRefused) as refused:
+        verified(folder, good[:-4] + "AAAA")
+    assert refused.value.args == ("identity_refused",) and refused.value.__suppress_context__
 
 
 def test_private_halves_are_closed_and_kept(folder: Path) -> None:
@@ -100,3 +139,4 @@ def test_private_halves_are_closed_and_kept(folder: Path) -> None:
     assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
     for role in ("caller", "service"):
         assert stat.S_IMODE((folder / f"{role}.key").stat().st_mode) == 0o600
+        assert b"PRIVATE" not in (folder / f"{role}.pub").read_bytes()

@@ -8,16 +8,16 @@ from deployments.agent import data, prompt
 from deployments.tiers.contract import ToolCall
 
 TOKENS = {
-    "qwen": "<|im_start|> <|im_end|> <|endoftext|> <tool_call> </tool_call> <tool_response> </tool_response> <tools> </tools> <think>"
-    " </think> <|fim_prefix|> <|repo_name|> <|file_sep|> <|object_ref_start|> <|vision_start|>",
-    "llama": "<|begin_of_text|> <|end_of_text|> <|eot_id|> <|eom_id|> <|python_tag|> <|start_header_id|> <|end_header_id|> <s> </s>"
-    " <unk> <<SYS>> <</SYS>>",
+    "qwen": "<|im_start|> <|im_end|> <|endoftext|> <tool_call> </tool_call> <tool_response> </tool_response> <tools> </tools>"
+    " <think> </think> <|fim_prefix|> <|repo_name|> <|file_sep|> <|object_ref_start|> <|vision_start|>",
+    "llama": "<|begin_of_text|> <|end_of_text|> <|eot_id|> <|eom_id|> <|python_tag|> <|start_header_id|> <|end_header_id|>"
+    " <s> </s> <unk> <<SYS>> <</SYS>>",
     "mistral": "[INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_CALLS] [TOOL_RESULTS] [/TOOL_RESULTS] [TOOL_CONTENT]"
     " [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [PREFIX] [MIDDLE] [SUFFIX] [IMG] [IMG_BREAK] [IMG_END] [ARGS] [CALL_ID] [THINK] [/THINK]",
     "gemma": "<bos> <eos> <pad> <mask> <start_of_turn> <end_of_turn> <start_of_image> <end_of_image> <|turn> <turn|> <|tool_call>"
     ' <tool_call|> <|tool_response> <tool_response|> <|channel> <channel|> <|"|>',
-    "deepseek": "<｜begin▁of▁sentence｜> <｜end▁of▁sentence｜> <｜User｜> <｜Assistant｜> <｜tool▁calls▁begin｜> <｜tool▁sep｜> <|EOT|>"
-    " <｜DSML｜function_calls> </｜DSML｜function_calls>",
+    "deepseek": "<｜begin▁of▁sentence｜> <｜end▁of▁sentence｜> <｜User｜> <｜Assistant｜> <｜tool▁calls▁begin｜> <｜tool▁sep｜>"
+    " <|EOT|> <｜DSML｜function_calls> </｜DSML｜function_calls>",
     "others": "<function_call> </function_call> <fim_prefix> <file_sep> <repo_name> <|assistant|> <|system|> <|end|>",
 }
 
@@ -41,7 +41,7 @@ def test_a_control_token_never_arises(token: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a < b and c > d", "List<String> xs", "<div class='x'>", "x[0]", "if a <b", "[thinking]", "Čaj, žuto", "c\u030caj",
+        "a < b and c > d", "List<String> xs", "<div class='x'>", "x[0]", "if a <b", "[thinking]", "[INFO] [TODO]", "Čaj, žuto", "c\u030caj",
         "👩‍💻", "❤️", "\U0001fae8", "می\u200cخواهم", "नमस्ते",
     ],
     ids=ascii,

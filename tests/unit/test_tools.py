@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -143,3 +144,73 @@ def test_a_summary_never_grows_beyond_what_a_small_model_reads() -> None:
 )
 def test_what_is_kept_is_in_the_persons_own_words(text: str, said: str, own: bool) -> None:
     assert in_own_words(text, said) is own
+
+
+async def test_a_right_is_asked_for_before_the_arguments_are_read(context: Context) -> None:
+    """K08: who may not call learns nothing of the schema."""
+    bare = replace(context, caller=replace(context.caller, rights=frozenset()))
+    status, result = await called(bare, "remember", {"text": 5})
+    assert status == "refused" and "text" not in result
+
+
+async def test_a_refused_call_did_nothing(context: Context) -> None:
+    memory = context.memory
+    assert isinstance(memory, Memory)
+    for refused in (
+        replace(context, tainted=True),
+        replace(context, caller=replace(context.caller, rights=frozenset())),
+    ):
+        await called(refused, "remember", {"text": "I like tea."})
+    await called(context, "remember", {"text": "I like tea.", "subject": "bob"})
+    assert memory.kept == []
+
+
+async def test_outside_text_does_not_stop_reading(context: Context) -> None:
+    assert (await called(replace(context, tainted=True), "platform_status", {}))[0] == "done"
+
+
+@pytest.mark.parametrize("entry", ["m1", "[m1]", " [m1] ", "m_1"])
+async def test_an_entry_is_forgotten_by_label_or_id(context: Context, entry: str) -> None:
+    assert (await called(context, "forget", {"entry": entry}))[0] == "done"
+
+
+async def test_forgetting_what_is_not_there_says_so(context: Context) -> None:
+    """Behaviour 4: no success unless a row went."""
+    assert await called(context, "forget", {"entry": "m_2"}) == (
+        "failed",
+        "There is no such entry; nothing was deleted.",
+    )
+
+
+async def test_a_text_kept_before_is_not_kept_again(context: Context) -> None:
+    class Known(Memory):
+        async def keep(self, kind: str, text: str, source: dict[str, str]) -> dict[str, Any]:
+            assert (kind, source) == ("preference", {"by": "agent", "ref": "code-reviewer"})
+            return {"id": "m_1", "text": text, "duplicate_of": "m_1"}
+
+    arguments = {"text": "I like tea.", "kind": "preference"}
+    assert "Already known" in (await called(replace(context, memory=Known()), "remember", arguments))[1]
+
+
+@pytest.mark.parametrize("name", table.TABLE)
+@pytest.mark.parametrize("arguments", [None, [], "x", 5, {"__proto__": 1}, {"text": None}, {"entry": ["m1"]}], ids=repr)
+async def test_no_arguments_of_a_model_break_a_tool(context: Context, name: str, arguments: Any) -> None:
+    """C10."""
+    assert (await called(context, name, arguments))[0] == "failed"
+
+
+async def test_cancellation_passes_through(context: Context) -> None:
+    platform = context.platform
+    assert isinstance(platform, Platform)
+    platform.fault = asyncio.CancelledError()  # type: ignore[assignment]
+    with pytest.raises(asyncio.CancelledError):
+        await called(context, "platform_status", {})
+
+
+def test_a_summary_begins_with_the_verdict_and_tells_each_tier() -> None:
+    asleep = {"name": "fast", "kind": "chat", "health": "healthy", "replicas": 0, "target": 0, "ongoing": None}
+    assert summarise({"healthy": True, "tiers": [TIER, asleep]}).splitlines() == [
+        "The platform is healthy.",
+        "- deep (chat): healthy, 1 of 1 replicas running, 2 requests now",
+        "- fast (chat): healthy, 0 of 0 replicas running",
+    ]
