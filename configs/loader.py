@@ -60,7 +60,7 @@ def _mapping(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ConfigError(f"{path}: cannot be read ({reason}); give the path of a YAML profile") from None
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise ConfigError(f"{path}: not valid YAML: a key, a number or a date in it cannot be read") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not valid YAML: {_yaml_reason(error)}") from None

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from serve.errors import ApiError, bad_request
 
 MOST_DEPTH = 64
+_MOST_DIGITS = 40
 
 
 async def read_json(request: Request, most_bytes: int, seconds: float) -> dict[str, Any]:
@@ -50,7 +51,9 @@ def parse(raw: bytes) -> dict[str, Any]:
     """
     try:
         text = raw.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
+        )
     except UnicodeDecodeError:
         raise bad_request("The body is not UTF-8.") from None
     except RecursionError:
@@ -72,6 +75,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise bad_request("NaN and Infinity are not valid JSON.")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise bad_request(f"A number in the body has more than {_MOST_DIGITS} digits.")
+    return int(digits)
 
 
 def _finite(digits: str) -> float:

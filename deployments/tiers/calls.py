@@ -73,7 +73,7 @@ class CallReader:
             return "", tuple(calls)
         named = _NAME_SO_FAR.search(self._held)
         if rest is None and named and any(name.startswith(named[1]) for name in self._offered):  # half a call
-            return "", () if cut_short else (ToolCall(named[1], None),)
+            return "", () if cut_short else (ToolCall(_name(named[1]), None),)
         return self._held, ()
 
     def _release_outside_native(self) -> str:
@@ -98,7 +98,7 @@ class CallReader:
             value = json.loads(body)
         except (ValueError, RecursionError):
             named = _NAME.search(body)
-            self._calls.append(ToolCall(named[1] if named else "", None))
+            self._calls.append(ToolCall(_name(named[1]) if named else "", None))
             return
         for one in value if isinstance(value, list) else [value]:
             self._calls.append(_call(one) or ToolCall("", None))
@@ -128,9 +128,14 @@ def _call(value: Any) -> ToolCall | None:
     if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
         return None
     if "description" in inner:  # the definition of a tool, repeated: meant as a call, but none
-        return ToolCall(inner["name"], None)
+        return ToolCall(_name(inner["name"]), None)
     arguments = inner.get("arguments", inner.get("parameters")) or {}
-    return ToolCall(inner["name"], _strict(arguments))
+    return ToolCall(_name(inner["name"]), _strict(arguments))
+
+
+def _name(name: str) -> str:
+    """The name, or none for one that is no text: it goes back into a prompt."""
+    return "" if any("\ud800" <= char <= "\udfff" for char in name) else name
 
 
 def _strict(arguments: Any) -> Any:

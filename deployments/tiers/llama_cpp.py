@@ -86,7 +86,11 @@ class LlamaCppEngine:
         if request.schema is not None and self.schema_fault(request.schema):
             raise SchemaUnsupported("schema_unsupported")
         reader = CallReader({tool["function"]["name"] for tool in request.tools})
-        chunks = self._generate(self._body(request))
+        try:
+            body = self._body(request)
+        except (ValueError, RuntimeError):  # from the grammar; its message quotes the schema
+            raise SchemaUnsupported("schema_unsupported") from None
+        chunks = self._generate(body)
         try:
             async for delta in _deltas(chunks, reader):
                 yield delta

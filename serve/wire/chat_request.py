@@ -43,9 +43,11 @@ class ChatMessage(Strict):
 
 
 class StreamOptions(Strict):
-    include_usage: bool = False
-    include_steps: bool = True
-    include_obfuscation: bool = False
+    """A null is no wish, here too."""
+
+    include_usage: bool | None = None
+    include_steps: bool | None = None
+    include_obfuscation: bool | None = None
 
 
 class JsonSchema(Strict):
@@ -136,7 +138,7 @@ def read(body: dict[str, Any], agents: dict[str, Agent]) -> ChatWish:
         page=Page(chat.page.url, chat.page.title, chat.page.text) if chat.page else None,
     )
     options = chat.stream_options
-    return ChatWish(chat.model, chat.stream, options.include_usage, options.include_steps, turn)
+    return ChatWish(chat.model, chat.stream, bool(options.include_usage), options.include_steps is not False, turn)
 
 
 def _spoken(messages: list[ChatMessage]) -> list[Message]:

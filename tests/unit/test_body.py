@@ -35,6 +35,7 @@ from serve.http import failure
         pytest.param(b'{"a":NaN}', id="nan"),
         pytest.param(b'{"a":-Infinity}', id="infinity"),
         pytest.param(b'{"a":1e999}', id="infinity-as-a-number"),
+        pytest.param(b'{"a":' + b"9" * 400 + b"}", id="number-beyond-floats"),
         pytest.param(b'{"a":"\xed\xa0\x80"}', id="T05-surrogate-bytes"),
         pytest.param(b'{"a":{"b":["\\udc00\\ud83d"]}}', id="T06-surrogates-in-wrong-order"),
         pytest.param(b'{"a":"\x00"}', id="T06-raw-nul"),

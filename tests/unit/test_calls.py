@@ -66,6 +66,7 @@ def test_a_call_is_read_in_every_format(text: str, answer: str, calls: tuple[Too
     "text",
     [
         "```go\nfunc add() {}\n```", '```json\n{"a": 1}\n```', '{"name": "bob", "age": 3}', "if a < b: <tool", "[1, 2]",
+        f'[{KEEP_JSON}, {{"name": "delete_all"}}]',
         f"```json\n{KEEP_JSON}\n```\nThis keeps it.", f"You write {KEEP_JSON}", '{"name": "delete_all", "arguments": {}}', "",
     ],
 )  # fmt: skip
@@ -134,6 +135,12 @@ def test_without_tools_nothing_is_read() -> None:
 def test_any_other_text_comes_through_however_it_is_cut(text: str, size: int) -> None:
     if "<tool_call>" not in text and '"name"' not in text:
         assert read(text, size) == (text, ())
+
+
+def test_a_name_can_be_sent_on_as_strict_json() -> None:
+    """T07: of a tool that does not exist too, since the next round's prompt repeats the call."""
+    _, (call,) = read('<tool_call>{"name": "remember\\ud800", "arguments": {}}</tool_call>', 10_000)
+    call.name.encode()
 
 
 PARTS = [

@@ -64,7 +64,8 @@ def test_every_other_wish_is_named_in_one_message() -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"frequency_penalty": -0.1}, {"presence_penalty": False}, {"logit_bias": {"5": 100}}, {"store": True},
+        {"frequency_penalty": -0.1}, {"presence_penalty": False}, {"frequency_penalty": False},
+        {"logit_bias": {"5": 100}}, {"store": True},
         {"functions": [{}]},
         {"modalities": ["text", "audio"]}, {"reasoning_effort": "low"}, {"prediction": {"type": "content"}},
         {"web_search_options": {}},

@@ -48,7 +48,7 @@ def put_together(tree: ast.AST) -> Iterator[tuple[int, str]]:
         called = (
             isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("format", "join")
         )
-        if made or called:
+        if isinstance(node, ast.expr) and (made or called):
             parts = (
                 one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)
             )

@@ -196,6 +196,17 @@ def test_an_algorithm_that_is_not_listed_is_nobody(tmp_path: Path) -> None:
     assert strict.caller(token("RS256")) is None and strict.caller(token("EdDSA")) is None
 
 
+def test_a_key_is_used_with_its_own_algorithm_alone(tmp_path: Path) -> None:
+    """J12: both are listed and fit the key, which is for one."""
+    (tmp_path / "jwks.json").write_text(jwks(["RS256"]))
+    settings = Oidc(
+        issuer="https://issuer.example", audience="recall", jwks=tmp_path / "jwks.json", algorithms=["RS256", "RS384"]
+    )
+    other = token("RS384", KEYS["RS256"], {"kid": "RS256"})
+    assert OidcVerifier(settings, Limits()).caller(token("RS256")) is not None
+    assert OidcVerifier(settings, Limits()).caller(other) is None
+
+
 def test_without_a_claim_and_defaults_there_are_no_rights(tmp_path: Path) -> None:
     (tmp_path / "jwks.json").write_text(jwks(["EdDSA"]))
     settings = Oidc(

@@ -99,6 +99,7 @@ def test_a_mistake_is_named(tmp_path: Path, change: dict[str, object], says: lis
         pytest.param("? [a]\n: b\n", "not valid YAML", id="list-as-key"),
         pytest.param("name: 2026-13-45\n", "not valid YAML", id="no-such-date"),
         pytest.param("name: !!int many\n", "not valid YAML", id="no-number"),
+        pytest.param("name: !!timestamp never\n", "not valid YAML", id="no-timestamp"),
         pytest.param("[" * 5000, "not valid YAML", id="nested-too-deeply"),
         pytest.param("- a\n", "mapping", id="list"),
         pytest.param("", "mapping", id="empty"),
