@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections import Counter
@@ -140,12 +141,16 @@ async def test_a_killed_ingress_replica_leaves_a_reservation_that_expires(
     service: RunningService, http: httpx.Client, eventually: Callable[..., Any]
 ) -> None:
     """G03: charged in full, once; and the service is back by itself."""
-    body = asking("Write a very long story about a dragon.", 500, stream=True)
-    with pytest.raises(httpx.HTTPError), http.stream("POST", CHAT, json=body) as response:
+    body = asking("Write a very long story about a dragon.", 500, stream=True, temperature=0)
+    killed = 0
+    # The proxy may end the answer as cut or as complete; what counts is what the ledger holds afterwards.
+    with contextlib.suppress(httpx.HTTPError), http.stream("POST", CHAT, json=body) as response:
         for count, _ in enumerate(response.iter_lines()):
             if count == 4:
                 for replica in service.replicas("gateway"):
                     replica.kill()
+                    killed += 1
+    assert killed == 1
     ready = eventually(lambda: readiness(service) == 200, 60)
     assert ready, "Serve replaces the replica"
     left = tokens(http)
