@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from configs.errors import ConfigError
-from configs.settings import Agent, Settings
+from configs.settings import Agent, Settings, section_in
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -96,12 +96,5 @@ def _siblings(model: type[BaseModel], loc: tuple[Any, ...]) -> list[str]:
     here: type[BaseModel] | None = model
     for part in loc[:-1]:
         field = here.model_fields.get(str(part)) if here else None
-        here = _model_in(field.annotation) if field else here
+        here = section_in(field.annotation) if field else here
     return sorted(here.model_fields) if here else []
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    inner = (_model_in(part) for part in getattr(annotation, "__args__", ()))
-    return next((model for model in inner if model), None)

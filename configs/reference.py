@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from configs.settings import Agent, Settings
+from configs.settings import Agent, Settings, section_in
 
 _BOTH = {"tiers.deep.": "tiers.{deep,fast}.", "tiers.fast.": "tiers.{deep,fast}."}
 
@@ -22,19 +21,13 @@ def table() -> str:
 
 def _leaves(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
     for name, field in model.model_fields.items():
-        inner = _model_in(field.annotation)
+        inner = section_in(field.annotation)
         if model is Settings and name == "agents":
             continue  # files of their own
         if inner is None:
             yield prefix + name, field
         else:
             yield from _leaves(inner, f"{prefix}{name}.")
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for part in getattr(annotation, "__args__", ()) if (found := _model_in(part))), None)
 
 
 def _named(key: str) -> str:

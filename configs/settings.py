@@ -6,8 +6,9 @@ off; `tests/unit/test_settings.py` fails when one does not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -119,7 +120,9 @@ class Memory(Section):
     shown_tokens: int = Field(
         300, ge=20, description="Most tokens the shown entries take together (4 characters a token)."
     )
-    query_tokens: int = Field(512, ge=8, description="Most tokens of a person's turn that recall embeds.")
+    query_tokens: int = Field(
+        512, ge=8, description="Tokens set aside for one embedding: the embedding model's window, to which it cuts."
+    )
 
 
 class Limits(Section):
@@ -131,6 +134,10 @@ class Limits(Section):
     tool_calls_per_turn: int = Field(
         4, ge=0, le=32, description="Tool calls in one turn; an agent's file may lower it."
     )
+
+    def with_own(self, own: Mapping[str, Any]) -> Limits:
+        """These limits with those that a key or a token carries. Raises ValueError or TypeError where they make no sense."""
+        return Limits.model_validate({**self.model_dump(), **own}, strict=True)
 
 
 class Oidc(Section):
@@ -251,3 +258,11 @@ class Settings(Section):
     tiers: Tiers = Field(description="The models.")
     agents_dir: Path = Field(Path("agents"), description="Folder of the agents' files, relative to the profile.")
     agents: dict[str, Agent] = Field({}, description="The agents, read from `agents_dir`; not written in a profile.")
+
+
+def section_in(annotation: Any) -> type[BaseModel] | None:
+    """The section that a field's annotation holds, alone or in an Optional; None for a plain value."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = (section_in(part) for part in getattr(annotation, "__args__", ()))
+    return next((section for section in inner if section), None)

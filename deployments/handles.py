@@ -75,11 +75,14 @@ class EmbeddingHandle:
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
+        self._about: dict[str, Any] | None = None
 
     async def describe(self) -> dict[str, Any]:
-        """`{"model", "dimension", "window_tokens"}`."""
-        with translated():
-            return dict(await self._handle.describe.remote())
+        """`{"model", "dimension", "window_tokens"}`, asked once: a graph does not change its model."""
+        if self._about is None:
+            with translated():
+                self._about = dict(await self._handle.describe.remote())
+        return self._about
 
     async def embed(self, texts: Sequence[str], role: EmbedRole) -> tuple[list[list[float]], list[int]]:
         with translated():

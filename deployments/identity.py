@@ -15,6 +15,7 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from configs import private
 from configs.settings import ALL_RIGHTS
 
 Audience = Literal["memory", "sandbox", "web", "platform", "gateway"]
@@ -104,13 +105,12 @@ def make_keys(folder: Path) -> None:
 
 def _write_pair(folder: Path, role: Role) -> None:
     key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(
+    secret = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    (folder / f"{role}.key").touch(mode=0o600)
-    (folder / f"{role}.key").write_bytes(private)
-    (folder / f"{role}.pub").write_bytes(public)
+    private.write(folder / f"{role}.key", secret)
+    private.write(folder / f"{role}.pub", public)  # last: its presence says that the pair is whole
 
 
 def _load_private(path: Path) -> Ed25519PrivateKey:

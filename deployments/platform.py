@@ -16,7 +16,7 @@ from deployments.handles import TierHandle
 from deployments.identity import Verifier
 from deployments.tiers.errors import TierError
 
-_RUNNING_WELL = {"HEALTHY", "UPSCALING", "DOWNSCALING"}
+RUNNING_WELL = {"HEALTHY", "UPSCALING", "DOWNSCALING"}
 _LOAD_SECONDS = 2
 
 
@@ -32,7 +32,7 @@ class Platform:
     async def snapshot(self, token: str) -> dict[str, Any]:
         """`{"healthy", "tiers"}`, and for callers with the right `admin` also `services`. Raises IdentityRefused.
 
-        A part is `{"name", "kind", "health", "replicas", "target", "message"}`; a chat tier has `ongoing`, `waiting` and
+        A part is `{"name", "kind", "health", "replicas", "target"}`; a chat tier has `ongoing`, `waiting` and
         `slots` too, as one of its replicas sees them.
         """
         identity = self._verifier.verify(token)
@@ -41,7 +41,7 @@ class Platform:
         loads = await asyncio.gather(*(self._load(name) for name in deployments))
         parts = [self._part(name, one) | load for (name, one), load in zip(deployments.items(), loads, strict=True)]
         snapshot = {
-            "healthy": all(one.status in _RUNNING_WELL for one in deployments.values()),
+            "healthy": all(one.status in RUNNING_WELL for one in deployments.values()),
             "tiers": [part for part in parts if part["kind"] != "service"],
         }
         if "admin" in identity.rights:

@@ -13,6 +13,7 @@ from typing import Any
 
 import asyncpg
 
+from configs import private
 from memory_store.migrate import migrate
 
 ROLES = ("recall_owner", "recall_memory", "recall_ledger", "recall_maintenance")
@@ -22,14 +23,10 @@ _LOCK = 7_255_102  # any number of our own: two starts at once run one after the
 
 def passwords(folder: Path) -> dict[str, str]:
     """The roles' passwords, made on the first call; files of mode 0600 in `folder`."""
-    return {role: _password(folder / f"{role}.password") for role in ROLES}
-
-
-def _password(path: Path) -> str:
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(32))
-    return path.read_text().strip()
+    return {
+        role: private.made_once(folder / f"{role}.password", lambda: secrets.token_urlsafe(32)).decode().strip()
+        for role in ROLES
+    }
 
 
 async def bootstrap(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
@@ -96,11 +95,10 @@ def answer(error: ApiError) -> Response:
     return JSONResponse(error.body(), error.status, error.headers())
 
 
-def log_failure(error: BaseException) -> None:
+def log_failure(error: Exception) -> None:
     """Where it happened and of what class it is; never its message, which may hold a person's words."""
-    if not isinstance(error, asyncio.CancelledError):
-        frames = "".join(traceback.format_list(traceback.extract_tb(error.__traceback__)[-6:]))
-        log.error("%s\n%s", type(error).__name__, frames)
+    frames = "".join(traceback.format_list(traceback.extract_tb(error.__traceback__)[-6:]))
+    log.error("%s\n%s", type(error).__name__, frames)
 
 
 def exception_handlers() -> Mapping[Any, Any]:

@@ -43,10 +43,8 @@ class OidcVerifier:
         rights = claims.get(self._settings.rights_claim, self._settings.default_rights)
         if not isinstance(rights, list) or not set(rights) <= set(ALL_RIGHTS):
             raise ValueError("rights")
-        limits = {**self._defaults.model_dump(), **claims.get(self._settings.limits_claim, {})}
-        return Caller(
-            f"{self._settings.issuer}|{subject}", frozenset(rights), Limits.model_validate(limits, strict=True)
-        )
+        limits = self._defaults.with_own(claims.get(self._settings.limits_claim, {}))
+        return Caller(f"{self._settings.issuer}|{subject}", frozenset(rights), limits)
 
     def _claims(self, token: str) -> dict[str, Any]:
         header = jwt.get_unverified_header(token)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import jsonschema
 
 from tools import forget, list_models, platform_status, remember
-from tools.errors import ModelShouldKnow, ModelShouldRetry, PlatformBroken, ToolError
+from tools.errors import ModelShouldKnow, ModelShouldRetry, PlatformBroken
 from tools.tool import Context, Tool
 
 TABLE: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in (platform_status, list_models, remember, forget)}
@@ -66,6 +66,3 @@ def _rule(fault: jsonschema.ValidationError) -> str:
 
 def _capped(text: str, most_chars: int) -> str:
     return text if len(text) <= most_chars else f"{text[:most_chars]}\n[cut at {most_chars} characters]"
-
-
-__all__ = ["TABLE", "Outcome", "ToolError", "call", "check_arguments"]

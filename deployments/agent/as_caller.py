@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from deployments.agent.account import Account
@@ -21,6 +22,17 @@ class Service(Protocol):
 
     async def call(self, method: str, token: str, *arguments: Any) -> Any:
         """Raises what the service raised, or TierUnavailable."""
+
+
+@contextmanager
+def _broken(service: str, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """What a service raised is the platform's fault, `but` for what the model can act on."""
+    try:
+        yield
+    except but:
+        raise
+    except (MemoryStoreError, TierError, IdentityRefused):
+        raise PlatformBroken(service) from None
 
 
 class CallersMemory:
@@ -86,28 +98,23 @@ class ToolsMemory:
         self._memory = memory
 
     async def recall(self, query: str) -> dict[str, Any]:
-        try:
+        with _broken("memory"):
             return await self._memory.recall(query)
-        except (MemoryStoreError, TierError, IdentityRefused):
-            raise PlatformBroken("memory") from None
 
     async def keep(self, kind: str, text: str, source: dict[str, str]) -> dict[str, Any]:
         try:
-            return await self._memory.keep(kind, text, source)
+            with _broken("memory", but=(InvalidEntry, MemoryFull, EntryConflict)):
+                return await self._memory.keep(kind, text, source)
         except InvalidEntry as error:
             raise ModelShouldRetry(str(error)) from None
         except (MemoryFull, EntryConflict):
             raise ModelShouldKnow("The person's memory is full; they must forget something first.") from None
         except BudgetExhausted:
             raise ModelShouldKnow("The person's token budget of today does not suffice; nothing was kept.") from None
-        except (MemoryStoreError, TierError, IdentityRefused):
-            raise PlatformBroken("memory") from None
 
     async def forget(self, entry: str) -> bool:
-        try:
+        with _broken("memory"):
             return await self._memory.forget(entry)
-        except (MemoryStoreError, TierError, IdentityRefused):
-            raise PlatformBroken("memory") from None
 
 
 class CallersPlatform:
@@ -120,10 +127,8 @@ class CallersPlatform:
 
     async def snapshot(self) -> dict[str, Any]:
         """Raises PlatformBroken."""
-        try:
+        with _broken("platform"):
             snapshot: dict[str, Any] = await self._service.call("snapshot", self._mint("platform"))
-        except (TierError, IdentityRefused):
-            raise PlatformBroken("platform") from None
         return snapshot
 
     def models(self) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from deployments.ledger.records import Generation
 from deployments.tiers.contract import ChatRequest, Delta, Usage
 from deployments.tiers.errors import Overloaded, SchemaUnsupported, TierUnavailable
 from tools.errors import PlatformBroken
-from tools.step import Step
+from tools.step import Step, StepStatus
 from tools.tool import Context
 
 RECALL_TOKENS = 600  # set aside for the recall block: texts, labels and dates
@@ -46,6 +46,7 @@ class Turn:
         self._messages += prompt.on_page(prompt.history(request.messages), request.page)
         self._recall_due = self._wants_recall()
         self._shown: list[dict[str, Any]] | None = [] if self._recall_due else None
+        self._labels: dict[str, str] = {}  # m1… of what is shown, to entry ids
 
     async def run(self) -> None:
         """Run to an ending.
@@ -142,7 +143,7 @@ class Turn:
         try:
             found = await self._world.memory.recall(self._request.messages[-1]["content"])
         except PlatformBroken:
-            self._step("recall", "failed", began, [])
+            self._recalled("failed", began, [])
             return prompt_tokens
         bare, shown = self._messages, list(found["shown"])
         while shown:
@@ -155,7 +156,7 @@ class Turn:
             self._messages, tokens = bare, prompt_tokens
         self._shown = shown
         self._labels.update(prompt.labels(shown))
-        self._step("recall", "done", began, shown)
+        self._recalled("done", began, shown)
         return tokens
 
     async def _count(self, offered: list[dict[str, Any]], refuse: bool = True) -> int:
@@ -176,7 +177,6 @@ class Turn:
 
     async def _tool_phase(self) -> ToolPhase | None:
         agent, world = self._request.agent, self._world
-        self._labels: dict[str, str] = {}
         self._record.tainted = self._request.page is not None or not await self._heard_only_clean_answers()
         if agent is None:
             return None
@@ -217,9 +217,9 @@ class Turn:
         self._answer.append(delta.text)
         self._emit(Text(delta.text, delta.logprobs))
 
-    def _step(self, kind: Any, status: Any, began: float, entries: list[dict[str, Any]]) -> None:
+    def _recalled(self, status: StepStatus, began: float, entries: list[dict[str, Any]]) -> None:
         elapsed_ms = round((time.monotonic() - began) * 1000)
-        self._emit_step(Step(self._record.steps, kind, status, entries=entries, elapsed_ms=elapsed_ms))
+        self._emit_step(Step(self._record.steps, "recall", status, entries=entries, elapsed_ms=elapsed_ms))
         self._record.steps += 1
 
     def _emit_step(self, step: Step) -> None:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import ValidationError
-
 from configs.settings import Limits, Right
 from deployments.ledger.database import LedgerDatabase
 from tools.caller import Caller
@@ -47,7 +45,7 @@ class KeyRing:
         """A new key and its secret, which cannot be shown again. Raises ValueError for a bad name or limit."""
         if not NAME.fullmatch(name):
             raise ValueError("a key's name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-'")
-        Limits.model_validate({**self._defaults.model_dump(), **limits})
+        self._defaults.with_own(limits)
         secret = PREFIX + secrets.token_urlsafe(32)
         row = await self._database.row(
             "issue_key", f"k_{secrets.token_hex(6)}", name, f"key|{name}", digest(secret), list(rights), limits, life
@@ -64,8 +62,8 @@ class KeyRing:
         if row is None:
             return None
         try:
-            limits = Limits.model_validate({**self._defaults.model_dump(), **row["limits"]}, strict=True)
-        except (ValidationError, TypeError):
+            limits = self._defaults.with_own(row["limits"])
+        except (ValueError, TypeError):
             return None
         return Caller(row["subject"], frozenset(row["rights"]), limits)
 

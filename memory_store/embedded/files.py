@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from configs import private
 from memory_store.embedded import errors
 from memory_store.embedded.account import Account
 
@@ -60,8 +61,7 @@ def make_password(home: Path) -> str:
     path = password_file(home)
     path.parent.mkdir(mode=0o700, exist_ok=True)
     path.parent.chmod(0o700)
-    if not path.exists():
-        _write_private(path, secrets.token_urlsafe(PASSWORD_BYTES))
+    private.made_once(path, lambda: secrets.token_urlsafe(PASSWORD_BYTES))
     return read_password(home)
 
 
@@ -72,25 +72,6 @@ def read_password(home: Path) -> str:
         return path.read_text("ascii").strip()
     except FileNotFoundError:
         raise errors.PasswordMissing(str(path)) from None
-
-
-def _write_private(path: Path, text: str) -> None:
-    descriptor, unfinished = tempfile.mkstemp(dir=path.parent)  # mkstemp makes it 0600
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    Path(unfinished).replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename in this folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def make_socket_folder(home: Path, account: Account) -> Path:

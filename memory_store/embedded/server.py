@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypedDict
 
+from configs import private
 from memory_store.embedded import account, errors, files
 from memory_store.embedded.processes import ClusterProcesses
 
@@ -192,7 +193,7 @@ class EmbeddedPostgres:
         self._check_owned(unfinished, runner)
         _initdb(unfinished, files.make_password(self._home), runner, programs)
         unfinished.rename(self._data_dir)
-        files.sync_folder(self._home)
+        private.sync_folder(self._home)
 
     def _check_cluster(self, runner: account.Account) -> None:
         try:

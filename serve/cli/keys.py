@@ -6,20 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import cast
 
 import click
 
-from configs import folders
-from configs.settings import ALL_RIGHTS, Limits, Right, Settings
-from deployments.ledger.database import LedgerDatabase
+from configs.settings import ALL_RIGHTS, Limits, Right
 from deployments.ledger.errors import LedgerUnavailable
 from deployments.ledger.keys import Key, KeyRing
-from memory_store import connect
 from serve.cli import profile
+from serve.keyring import Result, with_ring
 from serve.supervisor.state import running_settings
 
-Result = TypeVar("Result")
 DEFAULT_RIGHTS: tuple[Right, ...] = ("chat", "memory", "tools.read", "tools.run_code", "tools.open_page")
 
 
@@ -96,15 +93,6 @@ def _state(key: Key) -> str:
 def _with_ring(path: Path, action: Callable[[KeyRing], Awaitable[Result]]) -> Result:
     settings = running_settings(profile.read(path))
     try:
-        return asyncio.run(_run(settings, action))
+        return asyncio.run(with_ring(settings, action))
     except (LedgerUnavailable, OSError):
         raise click.ClickException("the database does not answer; start the service with `make up` first") from None
-
-
-async def _run(settings: Settings, action: Callable[[KeyRing], Awaitable[Result]]) -> Result:
-    arguments: dict[str, Any] = connect.arguments(settings.database, folders.secrets(settings), "recall_ledger")
-    database = await LedgerDatabase.open(arguments, 1)
-    try:
-        return await action(KeyRing(database, settings.limits))
-    finally:
-        await database.close()

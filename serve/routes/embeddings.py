@@ -12,10 +12,9 @@ from starlette.responses import JSONResponse, Response
 
 from deployments.agent.errors import ContextLengthExceeded
 from serve.auth import require
-from serve.body import read_json
 from serve.edge import Edge
 from serve.errors import bad_request, not_found
-from serve.wire.parameters import Strict, parsed, sift
+from serve.wire.parameters import Strict, read
 from tools.caller import Caller
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
@@ -34,9 +33,7 @@ class EmbeddingsBody(Strict):
 async def create(request: Request, edge: Edge, caller: Caller) -> Response:
     """Vectors of one text or of a list. A text over the window is refused with both numbers, and costs nothing."""
     require(caller, "chat")
-    http = edge.settings.http
-    body = await read_json(request, http.body_bytes, http.body_seconds)
-    wish = parsed(EmbeddingsBody, sift(body, EmbeddingsBody.model_fields))
+    wish = await read(request, edge.settings.http, EmbeddingsBody)
     if wish.model != "embed":
         raise not_found("embedding model; use 'embed'", "model_not_found")
     about = await edge.embedding.describe()

@@ -6,33 +6,32 @@ Someone else's entry and none at all are the same 404.
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from memory_store.entry import Kind
 from serve.auth import require
-from serve.body import read_json
 from serve.edge import Edge
 from serve.errors import ApiError, bad_request, not_found
 from serve.paging import limit_of, page_of
-from serve.wire.parameters import Strict, parsed, sift
+from serve.wire.parameters import Strict, read
 from tools.caller import Caller
 
 _ID = re.compile(r"m_[0-9a-f]{28}")
-_KINDS = ("fact", "preference", "episode")
-Kind = Literal["fact", "preference"]
+_KINDS = get_args(Kind)
 
 
 class KeepBody(Strict):
-    kind: Literal["fact", "preference", "episode"] = "fact"
+    kind: Kind = "fact"
     text: str
 
 
 class CorrectBody(Strict):
     text: str
-    kind: Kind | None = None
+    kind: Literal["fact", "preference"] | None = None
 
 
 class RecallBody(Strict):
@@ -41,7 +40,8 @@ class RecallBody(Strict):
 
 async def keep(request: Request, edge: Edge, caller: Caller) -> Response:
     """201 with the new entry; 200 with the one that already says this, and `duplicate_of`."""
-    body = await _body(request, edge, caller, KeepBody)
+    require(caller, "memory")
+    body = await read(request, edge.settings.http, KeepBody)
     if body.kind == "episode":
         raise ApiError(
             403, "kind_refused", "Episodes are written when a session ends; keep a fact or a preference.", "kind"
@@ -69,7 +69,8 @@ async def get(request: Request, edge: Edge, caller: Caller) -> Response:
 
 async def correct(request: Request, edge: Edge, caller: Caller) -> Response:
     """The corrected entry, embedded anew."""
-    body = await _body(request, edge, caller, CorrectBody)
+    require(caller, "memory")
+    body = await read(request, edge.settings.http, CorrectBody)
     return _found(await edge.memory(caller).correct(_id(request), body.text, body.kind))
 
 
@@ -83,16 +84,10 @@ async def forget(request: Request, edge: Edge, caller: Caller) -> Response:
 
 async def recall(request: Request, edge: Edge, caller: Caller) -> Response:
     """What a turn with this text would be shown, and what was left out and why."""
-    body = await _body(request, edge, caller, RecallBody)
+    require(caller, "memory")
+    body = await read(request, edge.settings.http, RecallBody)
     found = await edge.memory(caller).recall(body.query)
     return JSONResponse({"shown": found["shown"], "left_out": found["left_out"]})
-
-
-async def _body(request: Request, edge: Edge, caller: Caller, model: Any) -> Any:
-    require(caller, "memory")
-    http = edge.settings.http
-    body = await read_json(request, http.body_bytes, http.body_seconds)
-    return parsed(model, sift(body, model.model_fields))
 
 
 def _id(request: Request) -> str:

@@ -8,11 +8,10 @@ from ray import serve
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from deployments.platform import RUNNING_WELL
 from serve.auth import require
 from serve.edge import Edge
 from tools.caller import Caller
-
-_READY = {"HEALTHY", "UPSCALING", "DOWNSCALING"}
 
 
 async def status(request: Request, edge: Edge, caller: Caller) -> Response:
@@ -33,7 +32,7 @@ async def ready(request: Request, edge: Edge) -> Response:
     away = [] if await _database_answers(edge) else ["database"]
     known = await asyncio.to_thread(serve.status)
     for application in known.applications.values():
-        away += [name for name, one in application.deployments.items() if one.status not in _READY]
+        away += [name for name, one in application.deployments.items() if one.status not in RUNNING_WELL]
     return JSONResponse({"status": "not ready" if away else "ready", "away": sorted(away)}, 503 if away else 200)
 
 

@@ -11,7 +11,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from configs import folders
+from configs import folders, private
 from configs.settings import Settings
 
 _SOCKET_PATH_MOST_CHARS = 107
@@ -96,7 +96,5 @@ def session_folder(settings: Settings) -> Path:
 
 def _token(settings: Settings) -> Path:
     path = folders.secrets(settings) / "ray.token"
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_hex(32))
+    private.made_once(path, lambda: secrets.token_hex(32))
     return path

@@ -10,14 +10,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from configs import folders
+from configs import folders, private
 from configs.settings import ALL_RIGHTS, Settings
 from deployments import identity
-from deployments.ledger.database import LedgerDatabase
 from deployments.ledger.keys import KeyRing
 from deployments.tiers.weights import fetch
-from memory_store import bootstrap, connect
+from memory_store import bootstrap
 from memory_store.embedded import EmbeddedPostgres
+from serve.keyring import with_ring
 from serve.supervisor import cluster, preflight, state
 
 Say = Callable[[str], None]
@@ -67,16 +67,13 @@ def running(settings: Settings, say: Say) -> Iterator[Running]:
 
 def first_key(settings: Settings) -> str | None:
     """A key with every right when none was ever issued, else None."""
-    return asyncio.run(_first_key(settings))
+    return asyncio.run(with_ring(settings, _first_key))
 
 
 def make_secrets(folder: Path) -> None:
     """The signing keys of identity tokens and the key of the answers' digests, where they are missing."""
     identity.make_keys(folder)
-    answers = folder / "answers.key"
-    if not answers.exists():
-        answers.touch(mode=0o600)
-        answers.write_bytes(secrets.token_bytes(32))
+    private.made_once(folder / "answers.key", lambda: secrets.token_bytes(32))
 
 
 def _weights(settings: Settings, name: str) -> Path:
@@ -126,11 +123,5 @@ def _await_running(name: str, settings: Settings, say: Say) -> None:
     )
 
 
-async def _first_key(settings: Settings) -> str | None:
-    arguments = connect.arguments(settings.database, folders.secrets(settings), "recall_ledger")
-    database = await LedgerDatabase.open(arguments, 1)
-    try:
-        ring = KeyRing(database, settings.limits)
-        return None if await ring.any() else (await ring.issue("first", ALL_RIGHTS, {}, None))[1]
-    finally:
-        await database.close()
+async def _first_key(ring: KeyRing) -> str | None:
+    return None if await ring.any() else (await ring.issue("first", ALL_RIGHTS, {}, None))[1]

@@ -6,7 +6,10 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.requests import Request
 
+from configs.settings import Http
+from serve.body import read_json
 from serve.errors import ApiError, bad_request
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -43,6 +46,11 @@ def sift(body: dict[str, Any], honoured: Collection[str]) -> dict[str, Any]:
         names = ", ".join(repr(name[:60]) for name in sorted(unknown)[:20])
         raise bad_request(f"Not supported here: {names}. Leave them out.", unknown[0][:60], "unsupported_parameter")
     return {key: value for key, value in wishes.items() if key in honoured}
+
+
+async def read(request: Request, http: Http, model: type[Body]) -> Body:
+    """A request's whole body as `model`. Raises ApiError 400, 408, 413, 415."""
+    return parsed(model, sift(await read_json(request, http.body_bytes, http.body_seconds), model.model_fields))
 
 
 def parsed(model: type[Body], values: dict[str, Any]) -> Body:
