@@ -42,7 +42,7 @@ async def bootstrap(
         await gate.execute("select pg_advisory_lock($1)", _LOCK)  # held until the connection closes
         await _make_roles(gate, role_passwords)
         await _make_database(gate, database)
-        await _as(superuser, database, _make_extension)
+        await _as(superuser, database, _make_extension_and_grants)
         ran: list[str] = await _as(owner, database, migrate)
     finally:
         await gate.close()
@@ -72,6 +72,9 @@ async def _make_database(connection: asyncpg.Connection, database: str) -> None:
     await connection.execute(f'grant connect on database "{database}" to {", ".join(ROLES)}')
 
 
-async def _make_extension(connection: asyncpg.Connection) -> None:
+async def _make_extension_and_grants(connection: asyncpg.Connection) -> None:
     await connection.execute("create extension if not exists vector")
     await connection.execute("grant usage, create on schema public to recall_owner")
+    # A scrub waits for old transactions, and ends with the log's old segments being let go.
+    await connection.execute("grant pg_read_all_stats, pg_checkpoint to recall_maintenance")
+    await connection.execute("grant execute on function pg_switch_wal() to recall_maintenance")

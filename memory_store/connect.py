@@ -18,7 +18,10 @@ AWAY = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
+    asyncpg.InternalClientError,  # a connection whose server said goodbye between two statements
 )
 
 

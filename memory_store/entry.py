@@ -8,16 +8,19 @@ import secrets
 import time
 import unicodedata
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, NewType, get_args
 
+from memory_store.credentials import kind_of_credential
 from memory_store.errors import InvalidEntry
 
 Kind = Literal["fact", "preference", "episode"]
 By = Literal["person", "agent", "session"]
 EntryId = NewType("EntryId", str)
 TEXT_CHARS = 500
+REF_CHARS = 100
 _MINUS = re.compile(r"(?<!\w)-(?=\d)")  # a sign, not a hyphen
+_NOT = re.compile(r"!(?=[=\w])")  # an operator, not the end of a sentence
 _ID = re.compile(r"m_[0-9a-f]{1,60}")
 _MEANINGFUL_MARKS = "#%&@*/\\"  # punctuation to Unicode, part of a name to people: C#, 5 %, a/b
 
@@ -37,12 +40,14 @@ class Draft:
     kind: Kind
     text: str
     source: Source
+    expires_at: datetime | None = None
 
     def __post_init__(self) -> None:
         check_kind(self.kind)
         check_text(self.text)
-        if len(self.source.ref) > 100:
-            raise InvalidEntry("source.ref has more than 100 characters; shorten it")
+        check_expiry(self.expires_at)
+        if len(self.source.ref) > REF_CHARS or _has_controls(self.source.ref):
+            raise InvalidEntry(f"source.ref may have {REF_CHARS} characters, none of them control characters", "source")
 
 
 @dataclass(frozen=True)
@@ -74,17 +79,41 @@ def new_id() -> EntryId:
 def check_kind(kind: str) -> None:
     """Raises InvalidEntry for a kind that does not exist."""
     if kind not in get_args(Kind):
-        raise InvalidEntry(f"kind must be one of {', '.join(get_args(Kind))}")
+        raise InvalidEntry(f"kind must be one of {', '.join(get_args(Kind))}", "kind")
 
 
 def check_text(text: str) -> None:
-    """Raises InvalidEntry unless `text` has 1 to 500 characters, something to read, and no control characters."""
+    """Raises InvalidEntry unless `text` has 1 to 500 characters, something to read, no control characters and nothing
+    that looks like a credential: what is recalled is shown to a model."""
     if len(text) > TEXT_CHARS:
         raise InvalidEntry(f"text has {len(text)} characters; at most {TEXT_CHARS} are kept, shorten it")
-    if any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t" for char in text):
+    if _has_controls(text):
         raise InvalidEntry("text has control characters; remove them")
     if not _folded(text):
         raise InvalidEntry("text is empty; say what to keep")
+    if kind := kind_of_credential(text):
+        raise InvalidEntry(f"text looks like it holds {kind}, which is not kept; keep where it lies instead")
+
+
+def check_expiry(expires_at: datetime | None) -> None:
+    """Raises InvalidEntry for a time without a zone or in the past."""
+    if expires_at is None:
+        return
+    if expires_at.tzinfo is None:
+        raise InvalidEntry("expires_at has no time zone; write it like 2030-01-31T12:00:00Z", "expires_at")
+    if expires_at <= datetime.now(UTC):
+        raise InvalidEntry("expires_at has passed; give a time to come, or leave it out", "expires_at")
+
+
+def read_time(text: str) -> datetime:
+    """A time as ISO 8601 with its zone. Raises InvalidEntry for anything else, so that none is silently never reached."""
+    try:
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is not None:
+            return time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidEntry("a time must look like 2030-01-31T12:00:00Z, with its zone", "expires_at")
 
 
 def folded_sha256(text: str) -> bytes:
@@ -97,9 +126,14 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+def _has_controls(text: str) -> bool:
+    return any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t" for char in text)
+
+
 def _folded(text: str) -> str:
     """Letters, digits, marks and symbols in lower case, everything between them one space."""
-    text = _MINUS.sub("\N{MINUS SIGN}", unicodedata.normalize("NFC", text).casefold())
+    text = unicodedata.normalize("NFC", text).casefold()
+    text = _NOT.sub("\N{NOT SIGN}", _MINUS.sub("\N{MINUS SIGN}", text))
     kept = (char if _means(char) else " " for char in text)
     return " ".join("".join(kept).split())
 

@@ -5,7 +5,7 @@
 --   recall_owner        owns all of this and runs migrations; row security holds for it too
 --   recall_memory       the memory service: schema `memory`, rows of the subject it acts as
 --   recall_ledger       the ingress: schema `ledger`
---   recall_maintenance  sweeps both, re-embeds
+--   recall_maintenance  sweeps both, re-embeds, rewrites tables
 
 
 -- Schema memory: what people keep ---------------------------------------------------------------------------------
@@ -29,6 +29,7 @@ create table memory.entries (
     primary key (subject, id),
     unique (subject, folded_sha256)
 );
+create index entries_expiry on memory.entries (subject, expires_at) where expires_at is not null;
 alter table memory.entries
     alter column text set statistics 0,
     alter column source set statistics 0,
@@ -49,17 +50,46 @@ alter table memory.entry_vectors
     alter column vector set statistics 0;
 create index entry_vectors_entry on memory.entry_vectors (subject, entry);
 
-grant select, insert, update, delete on memory.entries, memory.entry_vectors to recall_memory, recall_maintenance;
+-- The dimension of each model that made vectors.
+create table memory.models (
+    model text primary key,
+    dimension integer not null check (dimension > 0),
+    first_used_at timestamptz not null default now()
+);
 
--- The second wall: a transaction that does not say whom it acts for sees nothing.
+-- Days on which a text was deleted or replaced and may still lie in free space; a scrub empties it.
+create table memory.scrub_due (day date primary key);
+create function memory.mark_scrub_due() returns trigger language plpgsql as $$
+begin
+    if exists (select 1 from gone) then
+        insert into memory.scrub_due (day) values ((now() at time zone 'utc')::date) on conflict do nothing;
+    end if;
+    return null;
+end
+$$;
+create trigger deleted after delete on memory.entries
+    referencing old table as gone for each statement execute function memory.mark_scrub_due();
+create trigger replaced after update on memory.entries
+    referencing old table as gone for each statement execute function memory.mark_scrub_due();
+
+-- How words are compared in a search: lower case, without diacritics.
+create function memory.plain(text) returns text language sql immutable parallel safe
+    return translate(regexp_replace(normalize(lower($1), nfd), '[\u0300-\u036f]', '', 'g'), 'đłøı', 'dloi');
+
+grant select, insert, update, delete on memory.entries, memory.entry_vectors to recall_memory, recall_maintenance;
+grant select, insert on memory.models, memory.scrub_due to recall_memory;
+grant select, insert, delete on memory.models, memory.scrub_due to recall_maintenance;
+grant maintain on memory.entries, memory.entry_vectors to recall_maintenance;
+
+-- The second wall: a transaction that does not say whom it acts for sees nothing. The subject is read once a statement.
 alter table memory.entries enable row level security, force row level security;
 alter table memory.entry_vectors enable row level security, force row level security;
 create policy own_entries on memory.entries to recall_memory
-    using (subject = current_setting('recall.subject', true))
-    with check (subject = current_setting('recall.subject', true));
+    using (subject = (select current_setting('recall.subject', true)))
+    with check (subject = (select current_setting('recall.subject', true)));
 create policy own_vectors on memory.entry_vectors to recall_memory
-    using (subject = current_setting('recall.subject', true))
-    with check (subject = current_setting('recall.subject', true));
+    using (subject = (select current_setting('recall.subject', true)))
+    with check (subject = (select current_setting('recall.subject', true)));
 create policy every_entry on memory.entries to recall_maintenance using (true) with check (true);
 create policy every_vector on memory.entry_vectors to recall_maintenance using (true) with check (true);
 

