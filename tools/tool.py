@@ -2,42 +2,94 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from configs.settings import Right
 from tools.caller import Caller
-from tools.services import MemoryService, PlatformService
+from tools.services import Allowance, MemoryService, PlatformService, SandboxService, Unlimited, WebService
 
 ToolKind = Literal["read", "act", "memory"]
 
 
 @dataclass(frozen=True)
+class Result:
+    """What a tool tells the model. `host` and `page_bytes` are for the audit of pages."""
+
+    text: str
+    host: str | None = None
+    page_bytes: int | None = None
+
+
+@dataclass
+class Reading:
+    """What a turn has read so far. Pages stay for the turn, so that a further window costs no second request."""
+
+    tainted: bool = False
+    pages: dict[str, asyncio.Future[dict[str, Any]]] = field(default_factory=dict)
+    links: set[str] = field(default_factory=set)  # of every page opened
+    numbered: list[str] = field(default_factory=list)  # of the page opened last, number 1 first
+
+
+@dataclass(frozen=True)
 class Context:
-    """Whom a call runs for and what it may reach. `labels` maps `m1`… of this turn's recall to entry ids."""
+    """Whom a call runs for and what it may reach. `labels` maps `m1`… of this turn's recall to entry ids, `shown` to their
+    texts. `said` is the person's last turn, `written` all they wrote in the conversation."""
 
     caller: Caller
     memory: MemoryService
     platform: PlatformService
     agent: str
-    said: str = ""  # the person's last turn
-    tainted: bool = False
+    said: str = ""
+    tainted: bool = False  # before the turn read anything
     labels: Mapping[str, str] = field(default_factory=dict)
+    shown: Mapping[str, str] = field(default_factory=dict)
+    written: str = ""
+    sandbox: SandboxService | None = None
+    web: WebService | None = None
+    allowance: Allowance = field(default_factory=Unlimited)
+    reading: Reading = field(default_factory=Reading)
+    result_chars: int = 2000
+
+    @property
+    def is_tainted(self) -> bool:
+        return self.tainted or self.reading.tainted
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool of the platform. `run` returns text for the model; it raises the errors of `tools.errors`."""
+    """A tool of the platform. `run` returns what the model is told; it raises the errors of `tools.errors`.
+
+    `outside`: what it tells comes from outside the platform and taints the turn. `seconds` bound one call.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any]
     right: Right
     kind: ToolKind
-    run: Callable[[Context, dict[str, Any]], Awaitable[str]]
+    run: Callable[[Context, dict[str, Any]], Awaitable[str | Result]]
+    outside: bool = False
+    seconds: float = 60
+
+    @property
+    def reviewed(self) -> bool:
+        """Whether it may be called alone and over MCP: a read that spends nothing and needs no turn."""
+        return self.kind == "read" and self.right != "tools.open_page"
 
     def as_function(self) -> dict[str, Any]:
-        """The form in which chat templates take it."""
-        about = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        """The form in which chat templates take it. Bounds are left out: a small model reads tokens, and is told of a bound
+        when it breaks one."""
+        about = {"name": self.name, "description": self.description, "parameters": _brief(self.parameters)}
         return {"type": "function", "function": about}
+
+
+_BOUNDS = {"minLength", "maxLength", "minimum", "maximum"}
+
+
+def _brief(schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _brief(value) for key, value in schema.items() if key not in _BOUNDS or isinstance(value, dict)}

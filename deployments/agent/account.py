@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
-from deployments.ledger.budget import Budgets
+from deployments.ledger.budget import Budgets, Resource
 from deployments.ledger.errors import LedgerUnavailable
 
 log = logging.getLogger(__name__)
@@ -26,18 +26,21 @@ class Spending:
 
 
 class Account:
-    """The token budget of one caller during one request that lasts at most `lasts`."""
+    """A daily budget of one caller, of tokens unless said otherwise, during one request that lasts at most `lasts`."""
 
-    def __init__(self, budgets: Budgets, subject: str, tokens_per_day: int, lasts: timedelta) -> None:
+    def __init__(
+        self, budgets: Budgets, subject: str, limit: int, lasts: timedelta, resource: Resource = "tokens"
+    ) -> None:
         self._budgets = budgets
         self._subject = subject
-        self._limit = tokens_per_day
+        self._limit = limit
         self._lasts = lasts
+        self._resource = resource
 
     @asynccontextmanager
     async def spending(self, worst: int) -> AsyncIterator[Spending]:
-        """Reserve `worst` tokens for the block and settle at its end. Raises BudgetExhausted, LedgerUnavailable."""
-        reservation = await self._budgets.reserve(self._subject, worst, self._limit, self._lasts)
+        """Reserve `worst` for the block and settle at its end. Raises BudgetExhausted, LedgerUnavailable."""
+        reservation = await self._budgets.reserve(self._subject, worst, self._limit, self._lasts, self._resource)
         spending = Spending(worst)
         try:
             yield spending

@@ -1,8 +1,8 @@
-"""Memory and platform as one caller sees them: each call carries a token minted for its audience, each is charged."""
+"""The memory as one caller sees it: each call carries a token minted for it, each is charged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ from deployments.identity import Audience, IdentityRefused
 from deployments.ledger.errors import BudgetExhausted
 from deployments.ledger.records import Generation
 from deployments.tiers.errors import TierError
-from memory_store.errors import EntryConflict, InvalidEntry, MemoryFull, MemoryStoreError
+from memory_store.errors import BadLines, EntryConflict, InvalidEntry, MemoryFull, MemoryStoreError
 from tools.errors import ModelShouldKnow, ModelShouldRetry, PlatformBroken
 
 Mint = Callable[[Audience], str]
@@ -25,7 +25,7 @@ class Service(Protocol):
 
 
 @contextmanager
-def _broken(service: str, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+def broken(service: str, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """What a service raised is the platform's fault, `but` for what the model can act on."""
     try:
         yield
@@ -35,8 +35,8 @@ def _broken(service: str, but: tuple[type[Exception], ...] = ()) -> Iterator[Non
         raise PlatformBroken(service) from None
 
 
-class CallersMemory:
-    """The entries of one caller. What embedding costs is charged to `account` and noted in the turn's `record`, if any;
+class _Charged:
+    """Calls of the memory service. What embedding costs is charged to `account` and noted in the `record`, if any;
     `worst_tokens` is the embedding model's window."""
 
     def __init__(
@@ -48,36 +48,8 @@ class CallersMemory:
         self._record = record
         self._worst_tokens = worst_tokens
 
-    async def recall(self, query: str) -> dict[str, Any]:
-        """`{"shown", "left_out"}`. Raises BudgetExhausted and the errors of store and tiers."""
-        answer: dict[str, Any] = await self._charged("recall", query)
-        return answer
-
-    async def keep(self, kind: str, text: str, source: dict[str, str]) -> dict[str, Any]:
-        """The entry, with `duplicate_of` where it was there before. Raises as `recall`."""
-        answer = await self._charged("keep", kind, text, source)
-        entry: dict[str, Any] = answer["entry"]
-        return entry | ({"duplicate_of": entry["id"]} if answer["existed"] else {})
-
-    async def correct(self, entry: str, text: str, kind: str | None) -> dict[str, Any] | None:
-        """The corrected entry, None where there is none. Raises as `recall`."""
-        answer = await self._charged("correct", entry, text, kind)
-        changed: dict[str, Any] | None = answer["entry"]
-        return changed
-
-    async def get(self, entry: str) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = await self._call("get", entry)
-        return found
-
-    async def page(self, kind: str | None, before: str | None, limit: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = await self._call("page", kind, before, limit)
-        return found
-
-    async def forget(self, entry: str) -> bool:
-        return bool(await self._call("forget", entry))
-
-    async def _charged(self, method: str, *arguments: Any) -> dict[str, Any]:
-        async with self._account.spending(self._worst_tokens) as spending:
+    async def _charged(self, method: str, worst_tokens: int, *arguments: Any) -> dict[str, Any]:
+        async with self._account.spending(worst_tokens) as spending:
             spending.used = 0  # nothing was embedded unless the service says so
             answer: dict[str, Any] = await self._call(method, *arguments)
             spending.used = answer["tokens"]
@@ -91,6 +63,76 @@ class CallersMemory:
         return await self._service.call(method, self._mint("memory"), *arguments)
 
 
+class Episodes(_Charged):
+    """Writes summaries of sessions. The token it mints is the platform's own, not the caller's."""
+
+    async def write(self, subject: str, text: str, agent: str) -> dict[str, Any]:
+        """The entry, with `duplicate_of` where the same was there before. Raises as `CallersMemory.keep`."""
+        return _told(await self._charged("write_episode", self._worst_tokens, subject, text, agent))
+
+
+class CallersMemory(_Charged):
+    """The entries of one caller."""
+
+    async def recall(self, query: str) -> dict[str, Any]:
+        """`{"shown", "left_out", "not_embedded"}`. Raises BudgetExhausted and the errors of store and tiers."""
+        answer: dict[str, Any] = await self._charged("recall", self._worst_tokens, query)
+        return answer
+
+    async def keep(self, kind: str, text: str, source: dict[str, str], expires_at: str | None = None) -> dict[str, Any]:
+        """The entry, with `duplicate_of` where it was there before, `similar` where others nearly say the same.
+
+        Raises as `recall`, and InvalidEntry.
+        """
+        return _told(await self._charged("keep", self._worst_tokens, kind, text, source, expires_at))
+
+    async def correct(
+        self, entry: str, changes: Mapping[str, str | None], source: dict[str, str]
+    ) -> dict[str, Any] | None:
+        """The corrected entry, None where there is none. Raises as `keep`."""
+        answer = await self._charged("correct", self._worst_tokens, entry, dict(changes), source)
+        return _with_similar(answer["entry"], answer) if answer["entry"] else None
+
+    async def get(self, entry: str) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = await self._call("get", entry)
+        return found
+
+    async def page(self, kind: str | None, before: str | None, limit: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._call("page", kind, before, limit)
+        return found
+
+    async def search(self, words: list[str], kind: str | None, before: str | None, limit: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._call("search", words, kind, before, limit)
+        return found
+
+    async def forget(self, entry: str) -> bool:
+        return bool(await self._call("forget", entry))
+
+    async def forget_all(self, dry_run: bool) -> int:
+        return int(await self._call("forget_all", dry_run))
+
+    async def export(self, before: str | None, limit: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._call("export", before, limit)
+        return found
+
+    async def import_lines(self, raw: bytes) -> dict[str, int]:
+        """`{"imported", "existed", "expired"}`. Raises BadLines, and then nothing was imported, else as `keep`."""
+        plan = await self._call("import_plan", raw)
+        if plan["bad"]:
+            raise BadLines(plan["bad"])
+        answer = await self._charged("import_lines", plan["tokens"], raw)
+        return {key: answer[key] for key in ("imported", "existed", "expired")}
+
+
+def _told(answer: dict[str, Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = answer["entry"]
+    return _with_similar(entry | ({"duplicate_of": entry["id"]} if answer["existed"] else {}), answer)
+
+
+def _with_similar(entry: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    return entry | ({"similar": answer["similar"]} if answer["similar"] else {})
+
+
 class ToolsMemory:
     """The same memory for the loop and its tools: what goes wrong is sorted into the three kinds of tool failure."""
 
@@ -98,12 +140,12 @@ class ToolsMemory:
         self._memory = memory
 
     async def recall(self, query: str) -> dict[str, Any]:
-        with _broken("memory"):
+        with broken("memory"):
             return await self._memory.recall(query)
 
     async def keep(self, kind: str, text: str, source: dict[str, str]) -> dict[str, Any]:
         try:
-            with _broken("memory", but=(InvalidEntry, MemoryFull, EntryConflict)):
+            with broken("memory", but=(InvalidEntry, MemoryFull, EntryConflict)):
                 return await self._memory.keep(kind, text, source)
         except InvalidEntry as error:
             raise ModelShouldRetry(str(error)) from None
@@ -113,23 +155,5 @@ class ToolsMemory:
             raise ModelShouldKnow("The person's token budget of today does not suffice; nothing was kept.") from None
 
     async def forget(self, entry: str) -> bool:
-        with _broken("memory"):
+        with broken("memory"):
             return await self._memory.forget(entry)
-
-
-class CallersPlatform:
-    """The platform for one caller; meets `tools.services.PlatformService`."""
-
-    def __init__(self, service: Service, mint: Mint, models: list[dict[str, Any]]) -> None:
-        self._service = service
-        self._mint = mint
-        self._models = models
-
-    async def snapshot(self) -> dict[str, Any]:
-        """Raises PlatformBroken."""
-        with _broken("platform"):
-            snapshot: dict[str, Any] = await self._service.call("snapshot", self._mint("platform"))
-        return snapshot
-
-    def models(self) -> list[dict[str, Any]]:
-        return self._models

@@ -25,7 +25,7 @@ from deployments.tiers.contract import ChatRequest, Delta, Usage
 from deployments.tiers.errors import Overloaded, SchemaUnsupported, TierUnavailable
 from tools.errors import PlatformBroken
 from tools.step import Step, StepStatus
-from tools.tool import Context
+from tools.tool import Context, Reading
 
 RECALL_TOKENS = 600  # set aside for the recall block: texts, labels and dates
 log = logging.getLogger(__name__)
@@ -47,6 +47,8 @@ class Turn:
         self._recall_due = self._wants_recall()
         self._shown: list[dict[str, Any]] | None = [] if self._recall_due else None
         self._labels: dict[str, str] = {}  # m1… of what is shown, to entry ids
+        self._texts: dict[str, str] = {}  # and to their texts
+        self._reading = Reading()
 
     async def run(self) -> None:
         """Run to an ending.
@@ -87,10 +89,9 @@ class Turn:
                     raise
                 return "token_budget" if isinstance(bound, BudgetExhausted) else "length"
             if tools and offered and last.calls:
-                results = await tools.run(last.calls)
-                self._messages += prompt.calls(
-                    last.calls, results, prompt.ANSWER_NOW if tools.open else prompt.NO_CALLS_LEFT
-                )
+                outcomes = await tools.run(last.calls)
+                note = prompt.note(any(one.retry for one in outcomes), tools.open)
+                self._messages += prompt.calls(last.calls, [one.result for one in outcomes], note)
             elif tools and offered and (self._request.schema is not None or self._cut_in_a_call(last)):
                 tools.closed = True  # a last round without tools answers
             else:
@@ -156,6 +157,7 @@ class Turn:
             self._messages, tokens = bare, prompt_tokens
         self._shown = shown
         self._labels.update(prompt.labels(shown))
+        self._texts.update(zip(self._labels, (entry["text"] for entry in shown), strict=True))
         self._recalled("done", began, shown)
         return tokens
 
@@ -182,10 +184,23 @@ class Turn:
             return None
         said = self._request.messages[-1]["content"] if self._request.messages[-1]["role"] == "user" else ""
         context = Context(
-            world.caller, world.memory, world.platform, agent.name, said, self._record.tainted, self._labels
+            world.caller,
+            world.memory,
+            world.platform,
+            agent.name,
+            said,
+            self._record.tainted,
+            self._labels,
+            self._texts,
+            "\n".join(message["content"] for message in self._request.messages if message["role"] == "user"),
+            world.sandbox,
+            world.web,
+            world.allowance,
+            self._reading,
+            agent.bounds.result_chars,
         )
         limit = min(agent.bounds.tool_calls, world.caller.limits.tool_calls_per_turn)
-        return ToolPhase(agent, context, world.records, self._record, limit, self._emit_step)
+        return ToolPhase(agent, world.tools, context, world.records, self._record, limit, self._emit_step)
 
     async def _heard_only_clean_answers(self) -> bool:
         said = {message["content"] for message in self._request.messages if message["role"] == "assistant"}
@@ -236,6 +251,7 @@ class Turn:
 
     async def _close(self) -> None:
         """Whatever happened: the turn stops counting and its record is written."""
+        self._record.tainted = self._record.tainted or self._reading.tainted
         try:
             await self._world.turns.close(self._record.id)
             await self._world.records.add_generation(self._record, "".join(self._answer))

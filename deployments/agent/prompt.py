@@ -13,6 +13,7 @@ from typing import Any
 from deployments.agent.data import framed, inline, neutral
 from deployments.tiers.contract import Message, ToolCall
 
+CALL_AGAIN = "Correct the call and make it again, once."
 ANSWER_NOW = "Now answer the person in your own words from this result. Do not repeat a call."
 NO_CALLS_LEFT = "No tool calls are left in this turn. Answer the person now from what you have."
 
@@ -93,6 +94,13 @@ def page(one: Page) -> str:
 def _neutral_json(arguments: Any) -> Any:
     """What a model wrote may come from a page it read, so it goes back as harmless as data does."""
     return json.loads(neutral(json.dumps(arguments or {}, ensure_ascii=False)))
+
+
+def note(may_be_corrected: bool, calls_left: bool) -> str:
+    """What follows a round's results: small models call again and again unless they are told what to do."""
+    if not calls_left:
+        return NO_CALLS_LEFT
+    return CALL_AGAIN if may_be_corrected else ANSWER_NOW
 
 
 def calls(made: Sequence[ToolCall], results: Sequence[str], note: str) -> list[Message]:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from configs.settings import Agent
+from deployments.agent import audit
 from deployments.agent.account import finished
-from deployments.ledger.records import Generation, Records, ToolCallRecord
+from deployments.ledger.records import Generation, Records
 from deployments.tiers.contract import ToolCall
 from tools import table
 from tools.step import Step
-from tools.tool import Context
+from tools.tool import Context, Tool
 
 _OVER_LIMIT = table.Outcome("refused", "The limit of tool calls in this turn is reached.")
 _CUT = table.Outcome("timed_out", "The turn ended while the tool ran.")
-_UNKNOWN = "unknown"  # recorded in place of a name the model made up, which could hold a person's words
 
 
 @dataclass
@@ -28,6 +28,7 @@ class ToolPhase:
     """Runs a round's calls at once; `open` ends at the limit or when one call was made a third time."""
 
     agent: Agent
+    tools: Mapping[str, Tool]
     context: Context
     records: Records
     generation: Generation
@@ -41,7 +42,7 @@ class ToolPhase:
     @property
     def offered(self) -> list[dict[str, Any]]:
         """The functions to show the model: none when the phase is over."""
-        return functions(self.agent, self.context.caller.may) if self.open and self.limit else []
+        return functions(self.agent, self.tools, self.context.caller.may) if self.open and self.limit else []
 
     @property
     def open(self) -> bool:
@@ -51,8 +52,8 @@ class ToolPhase:
     def limit_reached(self) -> bool:
         return self.calls_made > 0 and self.calls_made >= self.limit
 
-    async def run(self, calls: Sequence[ToolCall]) -> list[str]:
-        """The results for the model, in the order of the calls. Of the calls, those within the limit run."""
+    async def run(self, calls: Sequence[ToolCall]) -> list[table.Outcome]:
+        """How each call ended, in their order. Of the calls, those within the limit run."""
         within = max(0, self.limit - self.calls_made)
         first = self.generation.steps
         self.generation.steps += len(calls)
@@ -62,7 +63,7 @@ class ToolPhase:
         for outcome in outcomes:
             if isinstance(outcome, BaseException):  # all have ended; the first fault is the turn's
                 raise outcome
-        return [outcome.result for outcome in outcomes if not isinstance(outcome, BaseException)]
+        return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
     async def _one(self, index: int, call: ToolCall, within_limit: bool) -> table.Outcome:
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
@@ -87,28 +88,18 @@ class ToolPhase:
         return await running
 
     async def _call(self, call: ToolCall) -> table.Outcome:
-        offered = {function["function"]["name"] for function in functions(self.agent, self.context.caller.may)}
-        return await table.call(call.name, call.arguments, self.context, offered, self.agent.bounds.result_chars)
+        offered = {one["function"]["name"] for one in functions(self.agent, self.tools, self.context.caller.may)}
+        chars = self.agent.bounds.result_chars
+        return await table.call(call.name, call.arguments, self.context, offered, chars, self.tools)
 
     async def _record(self, call: ToolCall, outcome: table.Outcome, started_at: datetime, elapsed_ms: int) -> None:
-        tool = call.name if call.name in table.TABLE else _UNKNOWN
-        self.generation.tools.append(tool)
-        await self.records.add_tool_call(
-            ToolCallRecord(
-                self.context.caller.subject,
-                self.generation.id,
-                "loop",
-                tool,
-                outcome.status,
-                started_at,
-                elapsed_ms,
-                bytes_in=len(json.dumps(call.arguments)),
-                bytes_out=len(outcome.result.encode()),
-            )
-        )
+        known = audit.known(call.name, self.tools)
+        self.generation.tools.append(known)
+        made = audit.Made(self.context.caller.subject, self.generation.id, "loop", known, started_at, elapsed_ms)
+        await audit.write(self.records, made, call.arguments, outcome)
 
 
-def functions(agent: Agent, may: Callable[[Any], bool]) -> list[dict[str, Any]]:
-    """The agent's tools that the caller has the right to, in the form chat templates take."""
-    tools = (table.TABLE[name] for name in agent.tools)
-    return [tool.as_function() for tool in tools if may(tool.right)]
+def functions(agent: Agent, tools: Mapping[str, Tool], may: Callable[[Any], bool]) -> list[dict[str, Any]]:
+    """The agent's tools that there are and that the caller has the right to, in the form chat templates take."""
+    offered = (tools[name] for name in agent.tools if name in tools)
+    return [tool.as_function() for tool in offered if may(tool.right)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
@@ -14,7 +14,9 @@ from deployments.ledger.records import Records
 from deployments.ledger.turns import Turns
 from deployments.tiers.contract import ChatRequest, Delta, Message
 from tools.caller import Caller
-from tools.services import MemoryService, PlatformService
+from tools.services import Allowance, MemoryService, PlatformService, SandboxService, Unlimited, WebService
+from tools.table import TABLE
+from tools.tool import Tool
 
 
 class TierPort(Protocol):
@@ -52,6 +54,10 @@ class World:
     turns: Turns
     lasts: timedelta  # how long the turn may count as under way, whatever happens to this process
     records: Records
+    tools: Mapping[str, Tool] = field(default_factory=lambda: TABLE)  # those there are on this platform now
+    sandbox: SandboxService | None = None
+    web: WebService | None = None
+    allowance: Allowance = field(default_factory=Unlimited)
 
 
 @dataclass(frozen=True)

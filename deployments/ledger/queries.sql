@@ -91,8 +91,9 @@ select distinct answer_hmac from ledger.generations
 where subject = $1 and not tainted and answer_hmac = any($2::bytea[])
 
 -- name: add_tool_call
-insert into ledger.tool_calls (id, subject, generation, door, tool, status, started_at, elapsed_ms, bytes_in, bytes_out)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+insert into ledger.tool_calls (id, subject, generation, door, tool, status, started_at, elapsed_ms, bytes_in, bytes_out,
+    host, page_bytes)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 
 -- name: sweep_reservations
 -- What a crash left behind is charged in full, each once.

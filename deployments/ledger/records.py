@@ -45,7 +45,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class ToolCallRecord:
-    """One call of a tool by any door: sizes and times, no arguments and no result."""
+    """One call of a tool by any door: sizes and times, of a page its host; no arguments, no path and no result."""
 
     subject: str
     generation: str | None
@@ -56,6 +56,8 @@ class ToolCallRecord:
     elapsed_ms: int
     bytes_in: int
     bytes_out: int
+    host: str | None = None  # of a page
+    page_bytes: int | None = None
 
 
 class Records:
@@ -95,11 +97,15 @@ class Records:
 
     async def all_clean(self, subject: str, answers: Collection[str]) -> bool:
         """Whether each of these answers was given to this subject in a turn that read nothing from outside."""
-        digests = {self._digest(answer) for answer in answers}
-        if not digests:
-            return True
-        rows = await self._database.rows("clean_answers", subject, list(digests))
-        return {bytes(row["answer_hmac"]) for row in rows} == digests
+        return await self.clean(subject, answers) == set(answers)
+
+    async def clean(self, subject: str, answers: Collection[str]) -> set[str]:
+        """Those of the answers that were given to this subject in a turn that read nothing from outside."""
+        by_digest = {self._digest(answer): answer for answer in answers}
+        if not by_digest:
+            return set()
+        rows = await self._database.rows("clean_answers", subject, list(by_digest))
+        return {by_digest[bytes(row["answer_hmac"])] for row in rows}
 
     async def add_tool_call(self, one: ToolCallRecord) -> None:
         await self._database.run(
@@ -114,6 +120,8 @@ class Records:
             one.elapsed_ms,
             one.bytes_in,
             one.bytes_out,
+            one.host,
+            one.page_bytes,
         )
 
     def _digest(self, answer: str) -> bytes:

@@ -6,6 +6,7 @@ import click
 
 from serve.cli.config import config
 from serve.cli.keys import keys
+from serve.cli.memory import memory
 from serve.cli.up import up
 
 
@@ -15,5 +16,5 @@ def main() -> None:
     """Memory and tools for the language models you run yourself."""
 
 
-for command in (up, config, keys):
+for command in (up, config, keys, memory):
     main.add_command(command)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +15,7 @@ from configs.settings import ALL_RIGHTS, Limits, Right
 from deployments.ledger.errors import LedgerUnavailable
 from deployments.ledger.keys import Key, KeyRing
 from serve.cli import profile
+from serve.cli.memory import offer_to_forget
 from serve.keyring import Result, with_ring
 from serve.supervisor.state import running_settings
 
@@ -69,12 +71,37 @@ def list_keys(path: Path) -> None:
 
 @keys.command()
 @click.argument("key_id")
+@click.option("--forget/--keep", "forget", default=None, help="Forget the entries too, or keep them. Default: ask.")
 @profile.option
-def revoke(key_id: str, path: Path) -> None:
-    """Revoke the key KEY_ID at once. A turn under way ends by its own deadline."""
-    if not _with_ring(path, lambda ring: ring.revoke(key_id)):
+def revoke(key_id: str, forget: bool | None, path: Path) -> None:
+    """Revoke the key KEY_ID at once. A turn under way ends by its own deadline.
+
+    With the last key of a name its memory cannot be reached any more: then it offers to forget the entries.
+    """
+    key, others = _with_ring(path, lambda ring: _revoked(ring, key_id))
+    if key is None:
         raise profile.Mistake(f"there is no valid key {key_id}; see `recall-serve keys list`")
     click.echo(f"{key_id} is revoked")
+    if forget:
+        offer_to_forget(key.subject, path, yes=True)
+    elif forget is None and not others:
+        _offer(key.subject, path)
+
+
+async def _revoked(ring: KeyRing, key_id: str) -> tuple[Key | None, int]:
+    """The key, if it was valid until now, and how many valid keys its subject still has."""
+    if not await ring.revoke(key_id):
+        return None, 0
+    every = await ring.all()
+    (key,) = (one for one in every if one.id == key_id)
+    return key, sum(one.subject == key.subject and _is_valid(one) for one in every)
+
+
+def _offer(subject: str, path: Path) -> None:
+    if sys.stdin.isatty():
+        offer_to_forget(subject, path, yes=False)
+    else:
+        click.echo(f"{subject} has no valid key left; `recall-serve memory forget '{subject}'` forgets its entries")
 
 
 def _limit(text: str) -> tuple[str, int]:
@@ -84,9 +111,15 @@ def _limit(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
+def _is_valid(key: Key) -> bool:
+    return key.revoked_at is None and (key.expires_at is None or key.expires_at > datetime.now(UTC))
+
+
 def _state(key: Key) -> str:
     if key.revoked_at:
         return f"revoked {key.revoked_at:%Y-%m-%d}"
+    if key.expires_at and not _is_valid(key):
+        return f"expired {key.expires_at:%Y-%m-%d}"
     return f"valid until {key.expires_at:%Y-%m-%d}" if key.expires_at else "valid"
 
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import click
+import jsonschema
 
 from configs import folders, loader
 from configs.errors import ConfigError
@@ -30,11 +31,24 @@ def read(path: Path) -> Settings:
         settings = loader.load(path)
     except ConfigError as error:
         raise Mistake(str(error)) from None
-    for agent in settings.agents.values():
-        if unknown := [name for name in agent.tools if name not in TABLE]:
-            file = settings.agents_dir / f"{agent.name}.yaml"
-            raise Mistake(f"{file}: tools: {unknown[0]!r} is not allowed: there are {', '.join(sorted(TABLE))}")
+    _check_tools(path, settings)
     return folders.resolve(settings, os.environ, os.geteuid() == 0)
+
+
+def _check_tools(path: Path, settings: Settings) -> None:
+    """An operator's tools have names and schemas of their own, and agents name tools that there are."""
+    for entry in settings.remote_tools:
+        if entry.name in TABLE:
+            raise Mistake(f"{path}: remote_tools: the name {entry.name!r} is a tool of the project; choose another")
+        try:
+            jsonschema.Draft202012Validator.check_schema(entry.parameters)
+        except jsonschema.SchemaError as error:
+            raise Mistake(f"{path}: remote_tools: {entry.name}: parameters: {error.message}") from None
+    known = {*TABLE, *(entry.name for entry in settings.remote_tools)}
+    for agent in settings.agents.values():
+        if unknown := [name for name in agent.tools if name not in known]:
+            file = settings.agents_dir / f"{agent.name}.yaml"
+            raise Mistake(f"{file}: tools: {unknown[0]!r} is not allowed: there are {', '.join(sorted(known))}")
 
 
 class Mistake(click.ClickException):

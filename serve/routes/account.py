@@ -7,6 +7,7 @@ import re
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from deployments.ledger.budget import Resource
 from serve.edge import Edge
 from serve.errors import bad_request
 from serve.paging import limit_of, page_of
@@ -16,9 +17,14 @@ _ID = re.compile(r"gen_[0-9a-f]{28}")
 
 
 async def usage(request: Request, edge: Edge, caller: Caller) -> Response:
-    """The day's tokens: limit, used, reserved, left, and when it resets."""
-    tokens = await edge.budgets.usage(caller.subject, caller.limits.tokens_per_day)
-    return JSONResponse({"tokens": tokens.as_dict()})
+    """The day's tokens, runs and pages: limit, used, reserved, left, and when it resets."""
+    limits: dict[Resource, int] = {
+        "tokens": caller.limits.tokens_per_day,
+        "runs": caller.limits.runs_per_day,
+        "pages": caller.limits.pages_per_day,
+    }
+    used = {name: await edge.budgets.usage(caller.subject, limit, name) for name, limit in limits.items()}
+    return JSONResponse({name: one.as_dict() for name, one in used.items()})
 
 
 async def generations(request: Request, edge: Edge, caller: Caller) -> Response:

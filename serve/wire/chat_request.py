@@ -15,6 +15,7 @@ from serve.errors import ApiError, bad_request
 from serve.wire.parameters import Strict, parsed, sift
 
 MOST_MESSAGES = 2000
+_TOOLS_SAID = "Tools here are the platform's; leave yours out and name an agent as the model."
 SEEDS = 2**31  # llama.cpp takes 32 bits and gives its largest the meaning "random"
 
 
@@ -121,13 +122,14 @@ def read(body: dict[str, Any], agents: dict[str, Agent]) -> ChatWish:
     """The wish in a body. Raises ApiError 400; whether the model exists is another's question."""
     chat = parsed(ChatBody, sift(body, ChatBody.model_fields))
     agent = agents.get(chat.model)
-    _refuse_callers_tools(chat)
+    _refuse_tool_choice(chat)
+    refuse_callers_tools(chat.messages)
     if chat.top_logprobs is not None and not chat.logprobs:
         raise bad_request("top_logprobs needs logprobs: true.", "top_logprobs")
     if chat.page is not None and agent is None:
         raise bad_request("page is for agents; a bare tier takes messages alone.", "page")
     turn = TurnRequest(
-        messages=_spoken(chat.messages),
+        messages=spoken(chat.messages),
         wishes=[message.text() for message in chat.messages if message.role in ("system", "developer")],
         agent=agent,
         max_tokens=chat.max_completion_tokens or chat.max_tokens,
@@ -141,22 +143,26 @@ def read(body: dict[str, Any], agents: dict[str, Agent]) -> ChatWish:
     return ChatWish(chat.model, chat.stream, bool(options.include_usage), options.include_steps is not False, turn)
 
 
-def _spoken(messages: list[ChatMessage]) -> list[Message]:
+def spoken(messages: list[ChatMessage]) -> list[Message]:
+    """What person and assistant said, in order. Raises ApiError 400 where the person said nothing."""
     spoken = [message for message in messages if message.role in ("user", "assistant")]
     if not any(message.role == "user" for message in spoken):
         raise bad_request("messages has no user message; say something.", "messages")
     return [{"role": message.role, "content": message.text()} for message in spoken]
 
 
-def _refuse_callers_tools(chat: ChatBody) -> None:
-    tools_said = "Tools here are the platform's; leave yours out and name an agent as the model."
+def _refuse_tool_choice(chat: ChatBody) -> None:
     if chat.tools:
-        raise ApiError(400, "caller_tools_refused", tools_said, "tools")
+        raise ApiError(400, "caller_tools_refused", _TOOLS_SAID, "tools")
     if chat.tool_choice not in ("auto", "none"):
         raise ApiError(400, "caller_tools_refused", "tool_choice may be 'auto' or 'none' here.", "tool_choice")
-    for index, message in enumerate(chat.messages):
+
+
+def refuse_callers_tools(messages: list[ChatMessage]) -> None:
+    """Raises ApiError 400 for messages that hold tool calls or results: those of the platform never leave it."""
+    for index, message in enumerate(messages):
         if message.role in ("tool", "function") or message.tool_calls:
-            raise ApiError(400, "caller_tools_refused", tools_said, f"messages[{index}]")
+            raise ApiError(400, "caller_tools_refused", _TOOLS_SAID, f"messages[{index}]")
 
 
 def _sampling(chat: ChatBody) -> dict[str, Any]:

@@ -38,9 +38,13 @@ class Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True, frozen=True)
 
 
-def sift(body: dict[str, Any], honoured: Collection[str]) -> dict[str, Any]:
-    """The honoured parameters of `body`. Raises ApiError 400 that names every other wish at once."""
-    wishes = {key: value for key, value in body.items() if value is not None and key not in _WITHOUT_EFFECT}
+def sift(body: dict[str, Any], honoured: Collection[str], nulls: Collection[str] = ()) -> dict[str, Any]:
+    """The honoured parameters of `body`; a null is no wish, but for those named in `nulls`.
+
+    Raises ApiError 400 that names every other wish at once.
+    """
+    wished = {key: value for key, value in body.items() if value is not None or key in nulls}
+    wishes = {key: value for key, value in wished.items() if key not in _WITHOUT_EFFECT}
     unknown = [key for key in wishes if key not in honoured and not _NEUTRAL.get(key, lambda _: False)(wishes[key])]
     if unknown:
         names = ", ".join(repr(name[:60]) for name in sorted(unknown)[:20])
@@ -48,9 +52,10 @@ def sift(body: dict[str, Any], honoured: Collection[str]) -> dict[str, Any]:
     return {key: value for key, value in wishes.items() if key in honoured}
 
 
-async def read(request: Request, http: Http, model: type[Body]) -> Body:
+async def read(request: Request, http: Http, model: type[Body], nulls: Collection[str] = ()) -> Body:
     """A request's whole body as `model`. Raises ApiError 400, 408, 413, 415."""
-    return parsed(model, sift(await read_json(request, http.body_bytes, http.body_seconds), model.model_fields))
+    body = await read_json(request, http.body_bytes, http.body_seconds)
+    return parsed(model, sift(body, model.model_fields, nulls))
 
 
 def parsed(model: type[Body], values: dict[str, Any]) -> Body:

@@ -6,7 +6,7 @@ Only Ray is left out: the services are called in this process, with the tokens t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +21,8 @@ from configs.settings import ALL_RIGHTS, Agent, Bounds, Limits, Right, Settings
 from configs.settings import Database as DatabaseSettings
 from deployments import replica
 from deployments.agent.account import Account
-from deployments.agent.as_caller import CallersMemory, CallersPlatform, ToolsMemory
+from deployments.agent.as_caller import CallersMemory, ToolsMemory
+from deployments.agent.callers_services import CallersAllowance, CallersPlatform, CallersSandbox, CallersWeb
 from deployments.agent.events import Ended, Event, Stepped, Text
 from deployments.agent.loop import Turn
 from deployments.agent.world import TurnRequest, World
@@ -39,6 +40,8 @@ from tests.agent.scripted import ScriptedTier
 from tests.conftest import PASSWORDS, Database, cloned
 from tools.caller import Caller
 from tools.step import Step
+from tools.table import TABLE
+from tools.tool import Tool
 
 PROFILE = Path(__file__).parents[2] / "configs" / "local.yaml"
 LASTS = timedelta(minutes=1)
@@ -132,6 +135,9 @@ class Stage:
     ) -> None:
         assert settings.data.home is not None
         self.database, self.settings, self.memory, self.platform = database, settings, memory, platform
+        self.sandbox: InProcess | None = None
+        self.web: InProcess | None = None
+        self.tools: Mapping[str, Tool] = TABLE
         self.budgets, self.turns, self.records = Budgets(ledger), Turns(ledger), Records(ledger, b"k" * 32)
         self._signer = Signer("caller", settings.data.home / "secrets")
 
@@ -185,10 +191,24 @@ class Stage:
         return sorted((row["tool"], row["status"]) for row in rows)
 
     def _world(self, tier: ScriptedTier, caller: Caller, record: Generation) -> World:
-        account = Account(self.budgets, caller.subject, caller.limits.tokens_per_day, LASTS)
-        memory = ToolsMemory(self._memory(caller, account, record))
-        platform = CallersPlatform(ServiceHandle(self.platform), self._mint(caller, record), models(self.settings))
-        return World(caller, tier, memory, platform, account, self.turns, LASTS, self.records)
+        account, mint = (
+            Account(self.budgets, caller.subject, caller.limits.tokens_per_day, LASTS),
+            self._mint(caller, record),
+        )
+        return World(
+            caller,
+            tier,
+            ToolsMemory(self._memory(caller, account, record)),
+            CallersPlatform(ServiceHandle(self.platform), mint, models(self.settings)),
+            account,
+            self.turns,
+            LASTS,
+            self.records,
+            self.tools,
+            CallersSandbox(ServiceHandle(self.sandbox), mint) if self.sandbox else None,
+            CallersWeb(ServiceHandle(self.web), mint) if self.web else None,
+            CallersAllowance(self.budgets, caller.subject, caller.limits, LASTS),
+        )
 
     def _memory(self, caller: Caller, account: Account, record: Generation | None) -> CallersMemory:
         service, window = ServiceHandle(self.memory), self.settings.memory.query_tokens
@@ -206,6 +226,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     secrets = folder / "secrets"
     secrets.mkdir()
     make_keys(secrets)
+    (secrets / "episodes.key").write_bytes(b"e" * 32)
     (secrets / "recall_memory.password").write_text(PASSWORDS["recall_memory"])
     return folder
 

@@ -125,7 +125,9 @@ async def test_records_hold_no_word_of_a_turn(stage: Stage) -> None:
         ToolCall("Namemarker", {"Keymarker": "x"}),
     )
     tier = ScriptedTier(Round("Earlymarker. ", calls), Round("Answermarker [m1]."))
-    played = await stage.play(tier, f"Questionmarker. Notedmarker is liked. {ASKS_FOR_TEA}", wishes=["Wishmarker."])
+    played = await stage.play(
+        tier, f"Questionmarker. Remember: Notedmarker is liked. {ASKS_FOR_TEA}", wishes=["Wishmarker."]
+    )
     page = Page("https://urlmarker.example/pathmarker", "Titlemarker", "Pagemarker")
     said = conversation("Firstmarker", "Forgedmarker", "Lastmarker")
     await stage.play(ScriptedTier(STATUS, Round("Taintmarker")), said, page=page)

@@ -154,7 +154,7 @@ async def test_an_id_the_model_made_up_forgets_nothing_and_breaks_nothing(stage:
     assert await stage.entries() == {TEA}
 
 
-@pytest.mark.parametrize("name", ["run_code", "remember ", "REMEMBER", "", "__class__", "x" * 5000])
+@pytest.mark.parametrize("name", ["run_shell", "remember ", "REMEMBER", "", "__class__", "x" * 5000])
 async def test_a_tool_that_does_not_exist_is_refused(stage: Stage, name: str) -> None:
     """I03: its name, which the model made up, is not recorded."""
     played = await stage.play(ScriptedTier(calling(name, {"text": "Likes tea."}), ANSWER))

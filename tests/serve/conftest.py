@@ -15,6 +15,7 @@ import openai
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from tests.serve.gateway import TOOLS, Gateway
 from tests.serve.running import RunningService, write_profile
 from tests.store.conftest import passable_folder
 
@@ -50,8 +51,15 @@ def issuer(folder: Path) -> Issuer:
 
 
 @pytest.fixture(scope="session")
-def service(folder: Path, issuer: Issuer) -> Iterator[RunningService]:
-    """The local profile, real models and all; only ports, folders and the rate differ."""
+def gateway() -> Iterator[Gateway]:
+    one = Gateway()
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="session")
+def service(folder: Path, issuer: Issuer, gateway: Gateway) -> Iterator[RunningService]:
+    """The local profile, real models and all; only ports, folders, the rate and an operator's own tools differ."""
     oidc = {
         "issuer": ISSUER,
         "audience": AUDIENCE,
@@ -59,8 +67,14 @@ def service(folder: Path, issuer: Issuer) -> Iterator[RunningService]:
         "algorithms": ["EdDSA"],
         "default_rights": ["chat", "memory"],
     }
-    changes = {"auth": {"oidc": oidc, "failures_per_minute": 10_000}, "limits": {"requests_per_minute": 5000}}
+    changes = {
+        "auth": {"oidc": oidc, "failures_per_minute": 10_000},
+        "limits": {"requests_per_minute": 5000},
+        "gateway": {"base_url": gateway.url},
+        "remote_tools": TOOLS,
+    }
     service = RunningService.start(folder, write_profile(folder, changes))
+    gateway.secrets = service.home / "secrets"
     try:
         yield service
     finally:

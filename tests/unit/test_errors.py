@@ -11,23 +11,30 @@ from pathlib import Path
 
 import pytest
 
+import deployments.agent.episode.errors
 import deployments.agent.errors
 import deployments.ledger.errors
+import deployments.sandbox.errors
 import deployments.tiers.errors
+import deployments.web.errors
 import memory_store.embedded.errors
 import memory_store.errors
 import tools.errors
 from deployments.agent.errors import AgentError, ContextLengthExceeded
 from deployments.identity import IdentityRefused
 from deployments.ledger.errors import BudgetExhausted, LedgerError, TooManyRequests, TooManyTurns
+from deployments.sandbox.errors import SandboxError
 from deployments.tiers.errors import Overloaded, TierError
 from deployments.tiers.weights import WeightsError
+from deployments.web.errors import WebError
 from memory_store.embedded import EmbeddedPostgresError
 from memory_store.errors import MemoryStoreError
 from serve.errors import TABLE, ApiError, as_api_error
 from tools.errors import ToolError
 
 REACH_THE_EDGE = (AgentError, LedgerError, TierError, MemoryStoreError, ToolError, IdentityRefused)
+
+IN_THEIR_SERVICE = (SandboxError, WebError)  # told as values
 
 
 def family(base: type[BaseException]) -> Iterator[type[BaseException]]:
@@ -46,7 +53,11 @@ def made(kind: type[BaseException]) -> BaseException:
 
 
 EVERY = sorted(
-    {kind for base in (*REACH_THE_EDGE, WeightsError, EmbeddedPostgresError, ApiError) for kind in family(base)},
+    {
+        kind
+        for base in (*REACH_THE_EDGE, WeightsError, EmbeddedPostgresError, ApiError, *IN_THEIR_SERVICE)
+        for kind in family(base)
+    },
     key=lambda kind: f"{kind.__module__}.{kind.__qualname__}",
 )
 
@@ -154,7 +165,9 @@ def test_every_status_has_openais_type(status: int, kind: str) -> None:
         memory_store.embedded.errors,
         deployments.agent.errors,
         deployments.ledger.errors,
+        deployments.sandbox.errors,
         deployments.tiers.errors,
+        deployments.web.errors,
         tools.errors,
     ],
     ids=lambda one: one.__name__,

@@ -44,13 +44,24 @@ def test_every_agent_loads_and_names_tools_that_exist(path: Path) -> None:
     assert one.name == path.stem and set(one.tools) <= set(TABLE)
 
 
+TICKET = {
+    "name": "ticket_state",
+    "description": "The state of a ticket, by its number.",
+    "parameters": {"type": "object", "properties": {}, "additionalProperties": False},
+    "right": "tools.read",
+    "kind": "read",
+    "method": "GET",
+    "path": "/tickets",
+}
+
+
 def written(folder: Path, change: dict[str, object], agents: dict[str, str] | None = None) -> Path:
     """The local profile with top-level changes, beside agents of its own."""
     (folder / "agents").mkdir()
     for name, text in (agents or {"guide": agent("guide")}).items():
         (folder / "agents" / f"{name}.yaml").write_text(text)
     path = folder / "profile.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(LOCAL.read_text()) | change))
+    path.write_text(yaml.safe_dump(yaml.safe_load(LOCAL.read_text()) | {"radar": {}} | change))
     return path
 
 
@@ -77,6 +88,14 @@ def agent(name: str, more: str = "") -> str:
         pytest.param({"auth": {"oidc": {"issuer": "i", "audience": "a", "jwks": "f", "algorithms": ["HS256"]}}},
                      ["algorithms", "'HS256'", "RS256"], id="J02-no-secret-keys"),
         pytest.param({"database": {"embedded": False}}, ["database", "url"], id="no-url"),
+        pytest.param({"radar": {"file": "nothing.xml"}}, ["radar.file", "nothing.xml"], id="no-radar"),
+        pytest.param({"radar": {"file": "a", "path": "/b"}}, ["radar", "not both"], id="two-radars"),
+        pytest.param({"radar": {"path": "/feed"}}, ["gateway.base_url"], id="radar-without-a-gateway"),
+        pytest.param({"remote_tools": [TICKET]}, ["gateway.base_url"], id="tool-without-a-gateway"),
+        pytest.param({"remote_tools": [TICKET, TICKET], "gateway": {"base_url": "http://g"}}, ["'ticket_state' stands twice"],
+                     id="tool-twice"),
+        pytest.param({"remote_tools": [{**TICKET, "path": "http://x/y?z"}]}, ["remote_tools.0.path", "pattern"], id="tool-url"),
+        pytest.param({"gateway": {"base_url": "http://me:secret@g"}}, ["gateway.base_url", "pattern"], id="gateway-password"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named(tmp_path: Path, change: dict[str, object], says: list[str]) -> None:
@@ -163,6 +182,19 @@ def test_config_check_knows_the_tools(tmp_path: Path) -> None:
         and "'rm_rf'" in ran.stderr
         and "platform_status" in ran.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [({"name": "run_code"}, "a tool of the project"), ({"parameters": {"type": "objekt"}}, "parameters: 'objekt'")],
+    ids=["name-of-ours", "no-schema"],
+)
+def test_config_check_knows_what_a_remote_tool_may_be(tmp_path: Path, change: dict[str, object], says: str) -> None:
+    path = written(
+        tmp_path, {"remote_tools": [TICKET | change], "gateway": {"base_url": "https://gateway.example/api"}}
+    )
+    result = CliRunner().invoke(main, ["config", "check", str(path)])
+    assert result.exit_code == 2 and says in result.output and "Traceback" not in result.output
 
 
 def test_config_check_of_a_profile_in_order() -> None:

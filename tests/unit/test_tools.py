@@ -14,7 +14,6 @@ from tools import table
 from tools.caller import Caller
 from tools.errors import ModelShouldKnow, PlatformBroken
 from tools.platform_status import summarise
-from tools.remember import in_own_words
 from tools.tool import Context, Tool
 
 OFFERED = set(table.TABLE)
@@ -77,7 +76,7 @@ async def test_calls_that_work(context: Context) -> None:
     assert status == "done" and "deep (chat): healthy, 1 of 1 replicas running, 2 requests now" in result
 
 
-@pytest.mark.parametrize("name", ["run_code", "remember; rm", "", "REMEMBER"])
+@pytest.mark.parametrize("name", ["run_shell", "remember; rm", "", "REMEMBER"])
 async def test_an_unknown_tool_is_refused(context: Context, name: str) -> None:
     assert (await called(context, name, {}))[0] == "refused"
 
@@ -105,6 +104,7 @@ async def test_outside_text_cannot_change_memory(context: Context, name: str) ->
         ("remember", {"text": "x", "subject": "bob"}, "additionalProperties"), ("remember", None, "object"),
         ("remember", {"text": "x" * 501}, "maxLength"), ("platform_status", {"a": 1}, "additionalProperties"),
         ("forget", {"entry": "everything"}, "m1"), ("remember", {"text": "They live in Paris."}, "own words"),
+        ("remember", {"text": "The person does not like tea."}, "opposite"),
     ],
 )  # fmt: skip
 async def test_bad_arguments_are_told_to_the_model(context: Context, name: str, arguments: Any, says: str) -> None:
@@ -129,21 +129,6 @@ async def test_a_result_is_cut_at_its_limit(context: Context) -> None:
 def test_a_summary_never_grows_beyond_what_a_small_model_reads() -> None:
     assert len(summarise({"healthy": False, "tiers": [TIER] * 50})) <= 1200
     assert summarise({"healthy": False, "tiers": []}).startswith("The platform is NOT healthy")
-
-
-@pytest.mark.parametrize(
-    ("text", "said", "own"),
-    [
-        ("I prefer tabs in Go code.", "Remember that I prefer tabs in Go code.", True),
-        ("prefers tabs in Go code", "Remember: tabs in Go code please, I prefer those.", True),
-        ("Volim tabulatore u Go kodu.", "Zapamti da volim tabulatore u Go kodu.", True),
-        ("I want to use tabulators.", "Zapamti da volim tabulatore u Go kodu.", False),
-        ("I am a code reviewer.", "Hi", False),
-        ("anything", "", False),
-    ],
-)
-def test_what_is_kept_is_in_the_persons_own_words(text: str, said: str, own: bool) -> None:
-    assert in_own_words(text, said) is own
 
 
 async def test_a_right_is_asked_for_before_the_arguments_are_read(context: Context) -> None:

@@ -1,0 +1,68 @@
+"""The end of a session: what was said becomes one entry, and nothing else of it stays."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from configs import settings
+from deployments.agent.account import finished
+from deployments.agent.as_caller import Episodes
+from deployments.agent.episode.summary import summarise
+from deployments.agent.errors import DeadlineExceeded
+from deployments.agent.world import World
+from deployments.ledger.errors import LedgerError
+from deployments.ledger.records import Generation
+from deployments.tiers.contract import Message
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SessionEnd:
+    """One session that its person ends. `record` is that of the person's own generation."""
+
+    messages: Sequence[Message]
+    agent: str
+    world: World
+    record: Generation
+    settings: settings.Episodes
+    episodes: Episodes
+
+    async def run(self) -> dict[str, Any]:
+        """The entry kept, and `left_out`: what of the session was not read.
+
+        Raises EpisodeRefused when no sound summary can be made, DeadlineExceeded, and what ledger, tiers and store refuse.
+        """
+        world, subject = self.world, self.world.caller.subject
+        try:
+            await world.turns.open(self.record.id, subject, world.caller.limits.turns_parallel, world.lasts)
+            async with asyncio.timeout(self.settings.deadline_seconds):
+                entry = await self._written()
+            self.record.stop_reason, self.record.outcome = "answered", "completed"
+            return entry
+        except TimeoutError:
+            raise DeadlineExceeded(self.settings.deadline_seconds) from None
+        except asyncio.CancelledError:
+            self.record.outcome = "cancelled"
+            raise
+        finally:
+            await finished(self._close())
+
+    async def _written(self) -> dict[str, Any]:
+        world, subject = self.world, self.world.caller.subject
+        summary = await summarise(
+            self.messages, subject, world.tier, world.account, world.records, self.record, self.settings
+        )
+        entry = await self.episodes.write(subject, summary.text, self.agent)
+        return entry | {"left_out": summary.left_out}
+
+    async def _close(self) -> None:
+        try:
+            await self.world.turns.close(self.record.id)
+            await self.world.records.add_generation(self.record, None)
+        except LedgerError:
+            log.warning("the record of a session's end could not be written")

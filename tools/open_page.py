@@ -1,0 +1,119 @@
+"""A public page as text. Only a page that the person named, or that such a page links to, is opened: a URL that a model
+makes up could carry away what it knows."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from tools import windows
+from tools.errors import ModelShouldKnow, ModelShouldRetry, PlatformBroken
+from tools.tool import Context, Result, Tool
+
+MOST_URL_CHARS = 2000
+_HEADER_CHARS = 400  # of a window's first and last lines
+_LEAST_WINDOW_CHARS = 200
+_WRITTEN = re.compile(r"https?://[^\s<>\"'`]+", re.IGNORECASE)
+_BARE = re.compile(r"(?<![\w@./-])(?:[\w-]+\.)+[a-z]{2,24}(?:/[^\s<>\"'`]*)?(?![\w@])", re.IGNORECASE)
+_TRAILING = ".,;:!?)]}>…\"'*_"
+_NUMBER = re.compile(r"\[?\s*(\d{1,5})\s*\]?")
+
+
+async def _run(context: Context, arguments: dict[str, Any]) -> Result:
+    url = allowed(arguments["url"], context)
+    page = await _opened(url, context)
+    return Result(shown(page, arguments.get("offset", 0), context.result_chars), page["host"], page["size_bytes"])
+
+
+def allowed(asked: str, context: Context) -> str:
+    """The URL as the person or a page wrote it. Raises ModelShouldRetry, ModelShouldKnow."""
+    if number := _NUMBER.fullmatch(asked.strip()):
+        links, place = context.reading.numbered, int(number[1])
+        if not 1 <= place <= len(links):
+            raise ModelShouldRetry(f"There is no link {place}; the page opened last has {len(links)}.")
+        return links[place - 1]
+    known = {_plain(one): one for one in (*context.reading.links, *written_in(context.written))}
+    if (url := known.get(_plain(asked))) is None:
+        raise ModelShouldKnow(
+            "Only a URL that the person wrote, or a link of a page opened in this turn, is opened. Ask them for it."
+        )
+    return url
+
+
+def written_in(text: str) -> list[str]:
+    """The URLs in a text as they stand there; a bare name of a host is taken for https."""
+    urls = [_trimmed(one) for one in _WRITTEN.findall(text)]
+    bare = [_trimmed(one) for one in _BARE.findall(_WRITTEN.sub(" ", text))]
+    return [*urls, *(f"https://{one}" for one in bare)]
+
+
+def _trimmed(url: str) -> str:
+    """Without the marks that end a sentence or a bracket around the URL; a bracket that the URL opened stays."""
+    while url and url[-1] in _TRAILING and not (url[-1] == ")" and url.count("(") >= url.count(")")):
+        url = url[:-1]
+    return url
+
+
+def _plain(url: str) -> str:
+    """For comparing alone: what is opened is the URL as it was written."""
+    scheme, separator, rest = url.strip().partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme.lower()}{separator}{host.lower()}{slash}{path}".removesuffix("/")
+
+
+async def _opened(url: str, context: Context) -> dict[str, Any]:
+    """The page, requested once a turn however many windows of it are read."""
+    pages = context.reading.pages
+    if url not in pages:
+        pages[url] = asyncio.ensure_future(_requested(url, context))
+    try:
+        page = await pages[url]
+    except BaseException:
+        pages.pop(url, None)
+        raise
+    context.reading.tainted = True
+    context.reading.links.update(page["links"])
+    context.reading.numbered = page["links"]
+    return page
+
+
+async def _requested(url: str, context: Context) -> dict[str, Any]:
+    if context.web is None:
+        raise PlatformBroken("web")
+    async with context.allowance.spending("pages"):
+        return await context.web.open(url)
+
+
+def shown(page: dict[str, Any], offset: int, chars: int) -> str:
+    """What the model is shown of a page: title, a window of its text, and how to go on. Raises ModelShouldKnow."""
+    one = windows.window(page["text"], offset, max(_LEAST_WINDOW_CHARS, chars - _HEADER_CHARS))
+    total, more = one["total"], one["next_offset"]
+    if not one["text"]:
+        raise ModelShouldKnow(f"The page ends at {total}; there is nothing at offset {offset}.")
+    end = f"[more at offset {more} of {total}]" if more is not None else f"[the end of {total}]"
+    return "\n".join(part for part in (page["title"][:200], one["text"].strip(), end) if part)
+
+
+TOOL = Tool(
+    name="open_page",
+    description="Open a public web page that the person named, as text with numbered links.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "url": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MOST_URL_CHARS,
+                "description": "The URL the person wrote, or a link's number.",
+            },
+            "offset": {"type": "integer", "minimum": 0, "description": "Where to go on."},
+        },
+        "required": ["url"],
+        "additionalProperties": False,
+    },
+    right="tools.open_page",
+    kind="read",
+    run=_run,
+    outside=True,
+)
