@@ -215,6 +215,12 @@ class RemoteTool(Section):
         description="The path after `gateway.base_url`."
     )
 
+    @model_validator(mode="after")
+    def _takes_an_object(self) -> RemoteTool:
+        if self.parameters.get("type") != "object":
+            raise ValueError("parameters must be a schema of `type: object`, as every tool's are")
+        return self
+
 
 class Limits(Section):
     """What one subject may spend. A key or a token may carry its own; 0 means none allowed."""

@@ -30,8 +30,7 @@ class Boundary:
 
     def __init__(self, inner: ASGIApp, http: Http) -> None:
         self._inner = inner
-        names = ("127.0.0.1", "localhost", "[::1]", http.host)
-        self._hosts = {f"{name}:{http.port}" for name in names} | {*http.hosts}
+        self._hosts = own_hosts(http)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -45,6 +44,12 @@ class Boundary:
     def _meant(self, scope: Scope) -> bool:
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
         return len(hosts) == 1 and hosts[0] in self._hosts
+
+
+def own_hosts(http: Http) -> set[str]:
+    """What a request's Host may be, port included where a browser sends it."""
+    names = ("127.0.0.1", "localhost", "[::1]", http.host)
+    return {f"{name}:{http.port}" for name in names} | {*http.hosts}
 
 
 def _with_headers(send: Send) -> Send:

@@ -50,7 +50,7 @@ from serve import alone
 from serve.body import parse, read_raw
 from serve.edge import Edge
 from serve.errors import ApiError, as_api_error, bad_request
-from serve.http import log_failure
+from serve.http import log_failure, own_hosts
 from tools.caller import Caller
 from tools.tool import Tool as PlatformTool
 
@@ -67,7 +67,7 @@ class McpApp:
     def __init__(self, http: Http) -> None:
         self._http = http
         self._origins = _own_origins(http)
-        # Host and Origin are checked here, for every method and before a credential is looked at: the SDK's checks stay off.
+        # Host is checked by `Boundary` and Origin here, before a credential is looked at: the SDK's own checks stay off.
         self._sdk = StreamableHTTPSessionManager(
             _server(), json_response=True, stateless=True, max_request_body_size=http.body_bytes
         )
@@ -118,9 +118,7 @@ class McpApp:
 
 def _own_origins(http: Http) -> frozenset[str]:
     """Where a page of this service's own can stand: the hosts that `serve.http.Boundary` lets through."""
-    names = ("127.0.0.1", "localhost", "[::1]", http.host)
-    hosts = {f"{name}:{http.port}" for name in names} | {*http.hosts}
-    return frozenset(f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts)
+    return frozenset(f"{scheme}://{host}" for scheme in ("http", "https") for host in own_hosts(http))
 
 
 def _once(raw: bytes) -> Receive:

@@ -33,6 +33,9 @@ class Outcome:
     page_bytes: int | None = None
 
 
+FAULT = Outcome("failed", _BROKEN, broken=True)
+
+
 def table_of(settings: Settings) -> dict[str, Tool]:
     """The tools of a profile: the project's, but for those whose service is switched off, and the operator's."""
     services = {"run_code": settings.sandbox.enabled, "open_page": settings.web.enabled}
@@ -70,7 +73,7 @@ async def call(
 
 def _failure(error: ToolError, result_chars: int) -> Outcome:
     if isinstance(error, PlatformBroken):
-        return Outcome("failed", _BROKEN, broken=True)
+        return FAULT
     host = error.host or None if isinstance(error, PageRefused) else None
     retry = isinstance(error, ModelShouldRetry)
     return Outcome("failed", _capped(str(error), result_chars), retry=retry, host=host)

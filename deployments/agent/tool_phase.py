@@ -72,6 +72,9 @@ class ToolPhase:
         outcome = _CUT
         try:
             outcome = await self._outcome(call) if within_limit else _OVER_LIMIT
+        except Exception:  # a fault of ours ends the turn, and is no timeout
+            outcome = table.FAULT
+            raise
         finally:  # a call that the deadline or the client's leaving cuts is told and recorded too
             elapsed_ms = round((time.monotonic() - began) * 1000)
             self.emit(Step(index, "tool", outcome.status, call.name, arguments, outcome.result, elapsed_ms=elapsed_ms))

@@ -77,11 +77,18 @@ def test_the_language_of_the_person_is_kept(http: httpx.Client) -> None:
         assert response.json()["language"] == "hr" and sound(response.json())
 
 
+WEEK = (
+    "On Monday I moved the {0} to the new billing server, and it took the whole morning.",
+    "The {0} then failed twice because a certificate had expired, so I renewed it with Ivana's help.",
+    "On Wednesday the customers noticed that invoices of the {0} came twice; I found a job that ran on both servers.",
+    "I switched the old job off, and since Thursday the {0} runs once a night as it should.",
+    "On Friday I wrote down for my colleagues how the {0} is restarted and who must be told.",
+)
+PARTS = ("invoice export", "reminder mailing", "tax report", "customer import", "payment matching", "contract archive")
+
+
 def test_a_session_longer_than_the_window_is_summarised_in_parts(http: httpx.Client) -> None:
-    said = [
-        f"Step {place} of the move to the new billing server went well and took a whole day." for place in range(260)
-    ]
-    long = [{"role": "user", "content": text} for text in said]
+    long = [{"role": "user", "content": text.format(part)} for _ in range(7) for part in PARTS for text in WEEK]
     refused = http.post("/v1/chat/completions", json={"model": "fast", "messages": long})
     assert refused.json()["error"]["code"] == "context_length_exceeded"
     assert sound(end(http, long))

@@ -944,7 +944,7 @@ async def test_C13_a_fault_of_a_tool_says_nothing_internal(
     failed(response, 200, INTERNAL_ERROR)
     assert SECRET not in response.text and SECRET not in logged.getvalue()
     assert type(error).__name__ in logged.getvalue()
-    assert await house.calls() == [(house.ana, "mcp", "breaks", "timed_out")]
+    assert await house.calls() == [(house.ana, "mcp", "breaks", "failed")]
 
 
 @BOTH

@@ -186,8 +186,12 @@ def test_config_check_knows_the_tools(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [({"name": "run_code"}, "a tool of the project"), ({"parameters": {"type": "objekt"}}, "parameters: 'objekt'")],
-    ids=["name-of-ours", "no-schema"],
+    [
+        ({"name": "run_code"}, "a tool of the project"),
+        ({"parameters": {"type": "array"}}, "type: object"),
+        ({"parameters": {"type": "object", "required": 5}}, "parameters: 5"),
+    ],
+    ids=["name-of-ours", "no-object", "no-schema"],
 )
 def test_config_check_knows_what_a_remote_tool_may_be(tmp_path: Path, change: dict[str, object], says: str) -> None:
     path = written(
