@@ -60,11 +60,12 @@ def test_it_is_charged_and_recorded_as_the_persons_own_generation(http: httpx.Cl
     assert usage["used"] - used == charged > 50 and usage["reserved"] == 0
 
 
-def test_an_answer_of_this_platform_is_read(http: httpx.Client) -> None:
-    said = "What does SQL's word TRUNCATE do? Answer in one short sentence."
-    answer = turn(http, said, max_tokens=40).answer
-    assert sum(end(http, messages(said, answer, "Thank you, I will use it tonight."))["left_out"].values()) == 0
-    assert sum(end(http, messages(said, answer + " Really.", "I will use it today."))["left_out"].values()) == 1
+def test_an_answer_of_this_platform_is_read_and_a_changed_one_is_not(http: httpx.Client) -> None:
+    answer = turn(http, f"{EXPORT} Name one thing to try, in one short sentence.", max_tokens=40).answer
+    read = end(http, messages(EXPORT, answer, "By month works, thank you."))
+    assert "assistant_messages" not in read["left_out"]
+    changed = end(http, messages(EXPORT, f"{answer} Really.", "By month works, thank you."))
+    assert changed["left_out"]["assistant_messages"] == 1
 
 
 def test_the_language_of_the_person_is_kept(http: httpx.Client) -> None:

@@ -152,13 +152,16 @@ def test_models_are_listed_with_what_they_can_do(client: openai.OpenAI) -> None:
     assert client.models.retrieve("deep").id == "deep"
 
 
+SERVICES = {"gateway", "memory", "platform", "sandbox", "web"}
+
+
 def test_probes_and_the_admin_status(service: RunningService, http: httpx.Client) -> None:
     assert httpx.get(f"{service.root}/healthz").json() == {"status": "alive"}
     assert httpx.get(f"{service.root}/readyz").json() == {"status": "ready", "away": []}
     assert http.get("/v1/admin/status").status_code == 403
     with service.client(service.key("operator", "--admin")) as admin:
         status = admin.get("/v1/admin/status").json()
-    assert status["healthy"] and {part["name"] for part in status["services"]} == {"gateway", "memory", "platform"}
+    assert status["healthy"] and {part["name"] for part in status["services"]} == SERVICES
     assert {tier["name"]: tier["replicas"] for tier in status["tiers"]} == {"deep": 1, "fast": 1, "embed": 1}
 
 
