@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -71,10 +72,11 @@ class TierHandle:
 
 
 class EmbeddingHandle:
-    """The embedding tier."""
+    """The embedding tier. A request that outlasts its deadline finds it unavailable."""
 
-    def __init__(self, handle: Any) -> None:
+    def __init__(self, handle: Any, deadline_seconds: float) -> None:
         self._handle = handle
+        self._deadline_seconds = deadline_seconds
         self._about: dict[str, Any] | None = None
 
     async def describe(self) -> dict[str, Any]:
@@ -86,12 +88,19 @@ class EmbeddingHandle:
 
     async def embed(self, texts: Sequence[str], role: EmbedRole) -> tuple[list[list[float]], list[int]]:
         with translated():
-            vectors, tokens = await self._handle.embed.remote(list(texts), role)
+            vectors, tokens = await self._within(self._handle.embed.remote(list(texts), role))
             return vectors, tokens
 
     async def count(self, texts: Sequence[str], role: EmbedRole) -> list[int]:
         with translated():
-            return list(await self._handle.count.remote(list(texts), role))
+            return list(await self._within(self._handle.count.remote(list(texts), role)))
+
+    async def _within(self, answer: Any) -> Any:
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                return await answer
+        except TimeoutError:
+            raise TierUnavailable("embedding_deadline") from None
 
 
 class ServiceHandle:

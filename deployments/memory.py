@@ -6,6 +6,7 @@ A subject is read from the caller's token alone; a call with a bare name of a su
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from deployments.identity import EPISODES, IdentityRefused, Verifier
 from deployments.tiers.contract import EmbedRole
 from memory_store import connect, transfer
 from memory_store.entry import By, Draft, EntryId, Kind, Source, read_time
-from memory_store.errors import BadLines, EntryConflict, MemoryFull
+from memory_store.errors import BadLines, EntryConflict, MemoryFull, StoreUnavailable
 from memory_store.pool import open_pool
 from memory_store.recall import Caps
 from memory_store.store import Change, Kept, MemoryStore
@@ -37,7 +38,7 @@ class MemoryService:
         secrets, embed = folders.secrets(settings), settings.tiers.embed
         self._callers, self._services = Verifier("caller", secrets, "memory"), Verifier("service", secrets, "memory")
         self._seals = transfer.Seals((secrets / "episodes.key").read_bytes())
-        self._embedding = EmbeddingHandle(embedding)
+        self._embedding = EmbeddingHandle(embedding, embed.deadline_seconds)
         self._caps = Caps(embed.floor, settings.memory.shown_entries, settings.memory.shown_tokens)
         self._import_lines = settings.memory.import_lines
         database = connect.arguments(settings.database, secrets, "recall_memory")
@@ -57,7 +58,10 @@ class MemoryService:
         """`{"shown", "left_out", "not_embedded", "tokens"}`: what a turn with this text would be shown."""
         subject = self._subject(token)
         vector, tokens = await self._vector(query, "query")
-        found = await self._store.recall(subject, vector, self._caps)
+        try:
+            found = await self._store.recall(subject, vector, self._caps)
+        except StoreUnavailable as refused:
+            return {"refused": refused, "tokens": tokens}
         return {**found.as_dict(), "tokens": tokens}
 
     async def keep(
@@ -84,7 +88,7 @@ class MemoryService:
         vector, tokens = await self._vector(change.text, "passage") if change.text is not None else (None, 0)
         try:
             return _kept(await self._store.correct(subject, EntryId(entry), change, vector), tokens)
-        except EntryConflict as refused:
+        except (EntryConflict, StoreUnavailable) as refused:
             return {"refused": refused, "tokens": tokens}
 
     async def get(self, token: str, entry: str) -> dict[str, Any] | None:
@@ -125,25 +129,26 @@ class MemoryService:
     async def import_plan(self, token: str, raw: bytes) -> dict[str, Any]:
         """Looks at a file and does nothing: `{"bad": its bad lines in words, "tokens": what embedding the rest takes}`."""
         subject = self._subject(token)
-        file = self._file(raw, subject)
+        file = await self._file(raw, subject)
         if file.bad:
             return {"bad": transfer.told(file.bad), "tokens": 0}
-        new = await self._store.new_among(subject, file.lines)
-        tokens = await self._embedding.count([line.draft.text for line in new], "passage") if new else []
-        return {"bad": "", "tokens": sum(tokens)}
+        return {"bad": "", "tokens": sum(await self._counts(await self._store.new_among(subject, file.lines)))}
 
-    async def import_lines(self, token: str, raw: bytes) -> dict[str, Any]:
-        """Import a file, all or nothing: `{"imported", "existed", "expired", "tokens"}`, or a refusal."""
+    async def import_lines(self, token: str, raw: bytes, planned_tokens: int) -> dict[str, Any]:
+        """Import a file, all or nothing: `{"imported", "existed", "expired", "tokens"}`, or a refusal, also where embedding
+        takes more than was planned, since entries were forgotten meanwhile."""
         subject = self._subject(token)
-        file = self._file(raw, subject)
+        file = await self._file(raw, subject)
         if file.bad:
             return {"refused": BadLines(transfer.told(file.bad)), "tokens": 0}
         new = await self._store.new_among(subject, file.lines)
+        if sum(await self._counts(new)) > planned_tokens:
+            return {"refused": StoreUnavailable("the memory changed meanwhile; try again"), "tokens": 0}
         vectors, tokens = await self._passages([line.draft.text for line in new])
         by_folded = {line.folded: vector for line, vector in zip(new, vectors, strict=True)}
         try:
             done = await self._store.import_all(subject, file.lines, by_folded)
-        except MemoryFull as refused:
+        except (MemoryFull, StoreUnavailable) as refused:
             return {"refused": refused, "tokens": tokens}
         return {"imported": done.added, "existed": done.existed, "expired": file.expired, "tokens": tokens}
 
@@ -163,11 +168,15 @@ class MemoryService:
         vector, tokens = await self._vector(draft.text, "passage")
         try:
             return _kept(await self._store.keep(subject, draft, vector), tokens)
-        except MemoryFull as refused:
+        except (MemoryFull, StoreUnavailable) as refused:
             return {"refused": refused, "tokens": tokens}
 
-    def _file(self, raw: bytes, subject: str) -> transfer.File:
-        return transfer.read(raw, subject, self._seals, self._import_lines)
+    async def _file(self, raw: bytes, subject: str) -> transfer.File:
+        """In a thread: a long file takes a second or two."""
+        return await asyncio.to_thread(transfer.read, raw, subject, self._seals, self._import_lines)
+
+    async def _counts(self, lines: Sequence[transfer.Line]) -> list[int]:
+        return await self._embedding.count([line.draft.text for line in lines], "passage") if lines else []
 
     def _subject(self, token: str) -> str:
         identity = self._callers.verify(token)

@@ -21,6 +21,7 @@ AWAY = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
+    asyncpg.DeadlockDetectedError,
     asyncpg.InternalClientError,  # a connection whose server said goodbye between two statements
 )
 

@@ -1,7 +1,10 @@
 -- Every statement runs as recall_maintenance, which sees the rows of all subjects and serves no request.
 
 -- name: expire
-delete from memory.entries where expires_at <= now()
+-- What a write is deleting this moment is left to it, so that neither waits for the other.
+delete from memory.entries where (subject, id) in (
+    select subject, id from memory.entries where expires_at <= now() for update skip locked
+)
 
 -- name: scrub_is_due
 -- Something was deleted on an earlier day, and it is late enough on this one.
@@ -9,11 +12,19 @@ select exists (select 1 from memory.scrub_due where day < (now() at time zone 'u
     and extract(hour from now() at time zone 'utc') >= $1::int
 
 -- name: begin_scrub
--- What is deleted from now on makes the next scrub due.
-delete from memory.scrub_due
+-- What is deleted from now on makes the next scrub due; what was before keeps this one due until it has ended. The answer
+-- is today.
+with kept as (
+    insert into memory.scrub_due (day) select (now() at time zone 'utc')::date - 1 where exists (select 1 from memory.scrub_due)
+    on conflict do nothing
+)
+delete from memory.scrub_due where day = (now() at time zone 'utc')::date
 
--- name: scrub_failed
-insert into memory.scrub_due (day) values ((now() at time zone 'utc')::date - 1) on conflict do nothing
+-- name: today
+select (now() at time zone 'utc')::date
+
+-- name: scrub_ended
+delete from memory.scrub_due where day < $1
 
 -- name: try_scrub_lock
 select pg_try_advisory_lock(7255103)

@@ -81,7 +81,7 @@ def _newest_wordings(entries: Sequence[Entry]) -> set[str]:
     """Ids of the entries that no newer one says again in other words. Of one kind: an episode is no twin of a fact."""
     newest: dict[tuple[Any, ...], Entry] = {}
     for entry in entries:
-        wording_of = (entry.kind == "episode", wording.key(entry.text))
+        wording_of = (entry.kind == "episode", wording.key(entry.text, entry.language))
         twin = newest.get(wording_of)
         if twin is None or (twin.updated_at, twin.id) < (entry.updated_at, entry.id):
             newest[wording_of] = entry

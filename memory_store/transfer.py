@@ -22,6 +22,7 @@ _KEYS = {"id", "kind", "text", "source", "language", "created_at", "updated_at",
 _REQUIRED = {"kind", "text"}
 _SEAL_CHARS = 64
 _TOLD_LINES = 50
+_IMPORTED = Source("person", "import")  # of a line that says nothing, or says without a seal that someone else wrote it
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,9 @@ class Seals:
 
 
 def written(entry: Entry, subject: str, seals: Seals) -> dict[str, Any]:
-    """The entry as a line's JSON object."""
-    seal = {"seal": seals.of(subject, entry.text, entry.created_at)} if entry.kind == "episode" else {}
+    """The entry as a line's JSON object, sealed where it was not the person who wrote it."""
+    theirs = entry.kind != "episode" and entry.source.by == "person"
+    seal = {} if theirs else {"seal": seals.of(subject, entry.text, entry.created_at)}
     return entry.as_dict() | seal
 
 
@@ -90,10 +92,10 @@ def read(raw: bytes, subject: str, seals: Seals, most_lines: int) -> File:
     for number, one in numbered:
         try:
             values = _object(one)
-            if _has_expired(values, now):
-                expired += 1
-            else:
-                lines.append(_line(values, subject, seals, now))
+            has_expired = _has_expired(values, now)
+            line = _line({**values, "expires_at": None} if has_expired else values, subject, seals, now)
+            expired += has_expired
+            lines += [] if has_expired else [line]
         except InvalidEntry as error:
             bad.append(BadLine(number, str(error)))
     return File(tuple(lines), tuple(bad), expired)
@@ -130,9 +132,13 @@ def _object(line: bytes) -> dict[str, Any]:
 def _line(values: dict[str, Any], subject: str, seals: Seals, now: datetime) -> Line:
     created_at = _past(values, "created_at", now) or now
     updated_at = max(created_at, _past(values, "updated_at", now) or created_at)
-    expires_at = read_time(values["expires_at"]) if "expires_at" in values else None
-    draft = Draft(values["kind"], values["text"], _source(values), expires_at)
-    if draft.kind == "episode" and not seals.holds(values.get("seal"), subject, draft.text, created_at):
+    expires_at = read_time(values["expires_at"]) if values.get("expires_at") else None
+    source = _source(values)
+    is_sealed = seals.holds(values.get("seal"), subject, values["text"], created_at)
+    draft = Draft(
+        values["kind"], values["text"], source if is_sealed or source.by == "person" else _IMPORTED, expires_at
+    )
+    if draft.kind == "episode" and not is_sealed:
         raise InvalidEntry("an episode without its seal cannot be imported; make it a fact", "kind")
     entry = values.get("id")
     if entry is not None and not is_id(entry):
@@ -142,7 +148,9 @@ def _line(values: dict[str, Any], subject: str, seals: Seals, now: datetime) -> 
 
 def _source(values: dict[str, Any]) -> Source:
     """Where the entry came from, as the line says; a line that says nothing was written by the person."""
-    source = values.get("source", {"by": "person", "ref": "import"})
+    if "source" not in values:
+        return _IMPORTED
+    source = values["source"]
     fits = isinstance(source, dict) and source.keys() == {"by", "ref"} and isinstance(source["ref"], str)
     if not fits or source["by"] not in get_args(By):
         raise InvalidEntry(f'source must be {{"by": {" or ".join(get_args(By))}, "ref": a string}}', "source")

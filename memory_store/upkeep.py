@@ -81,6 +81,7 @@ async def scrub(connection: Connection, wait_seconds: float = 60) -> Scrubbed:
 
 async def _scrub(connection: Connection, wait_seconds: float) -> Scrubbed:
     bytes_before = await connection.fetchval(SQL["table_bytes"])
+    today = await connection.fetchval(SQL["today"])
     await connection.execute(SQL["begin_scrub"])
     try:
         await _older_work_ended(connection, wait_seconds)
@@ -88,13 +89,10 @@ async def _scrub(connection: Connection, wait_seconds: float) -> Scrubbed:
         for table in _TABLES:
             await connection.execute(f"cluster memory.{table} using {table}_pkey", timeout=None)
             await connection.execute(f"analyze memory.{table}")
-    except BaseException as error:
-        with contextlib.suppress(*AWAY):
-            await connection.execute(SQL["scrub_failed"])
-        if isinstance(error, asyncpg.LockNotAvailableError):
-            raise ScrubBlocked(wait_seconds) from None
-        raise
+    except asyncpg.LockNotAvailableError:
+        raise ScrubBlocked(wait_seconds) from None
     await _let_go_of_the_log(connection)
+    await connection.execute(SQL["scrub_ended"], today)
     return Scrubbed(bytes_before, await connection.fetchval(SQL["table_bytes"]))
 
 

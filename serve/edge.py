@@ -65,7 +65,7 @@ class Edge:
         self.tiers = {
             name: TierHandle(name, settings.tiers.chat[name], handle) for name, handle in handles.tiers.items()
         }
-        self.embedding = EmbeddingHandle(handles.embedding)
+        self.embedding = EmbeddingHandle(handles.embedding, settings.tiers.embed.deadline_seconds)
         self.budgets, self.turns = Budgets(ledger), Turns(ledger)
         self.records = Records(ledger, (secrets / "answers.key").read_bytes())
         oidc = OidcVerifier(settings.auth.oidc, settings.limits) if settings.auth.oidc else None

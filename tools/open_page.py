@@ -63,18 +63,15 @@ def _plain(url: str) -> str:
 
 
 async def _opened(url: str, context: Context) -> dict[str, Any]:
-    """The page, requested once a turn however many windows of it are read."""
-    pages = context.reading.pages
-    if url not in pages:
-        pages[url] = asyncio.ensure_future(_requested(url, context))
-    try:
-        page = await pages[url]
-    except BaseException:
-        pages.pop(url, None)
-        raise
-    context.reading.tainted = True
-    context.reading.links.update(page["links"])
-    context.reading.numbered = page["links"]
+    """The page, requested once a turn however many windows of it are read, at once or one after another."""
+    reading = context.reading
+    async with reading.opening.setdefault(url, asyncio.Lock()):
+        if url not in reading.pages:
+            reading.pages[url] = await _requested(url, context)
+    page = reading.pages[url]
+    reading.tainted = True
+    reading.links.update(page["links"])
+    reading.numbered = page["links"]
     return page
 
 

@@ -28,7 +28,8 @@ class Reading:
     """What a turn has read so far. Pages stay for the turn, so that a further window costs no second request."""
 
     tainted: bool = False
-    pages: dict[str, asyncio.Future[dict[str, Any]]] = field(default_factory=dict)
+    pages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    opening: dict[str, asyncio.Lock] = field(default_factory=dict)  # by URL, so that two windows cost one request
     links: set[str] = field(default_factory=set)  # of every page opened
     numbered: list[str] = field(default_factory=list)  # of the page opened last, number 1 first
 

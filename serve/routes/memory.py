@@ -69,7 +69,7 @@ async def keep(request: Request, edge: Edge, caller: Caller) -> Response:
 
 
 async def _replace(edge: Edge, caller: Caller, body: KeepBody, entry: str) -> Response:
-    changes = {"text": body.text, "kind": body.kind, "expires_at": body.expires_at}
+    changes = body.model_dump(exclude_unset=True, exclude={"replaces"})
     return _found(await edge.memory(caller).correct(_checked(entry), changes, _BY_PERSON))
 
 

@@ -183,6 +183,26 @@ async def test_a_window_more_costs_no_second_request(world: Stage, web: Web) -> 
     assert len(web.requests) == 1 and (await world.budgets.usage("key|ana", 200, "pages")).used == 1
 
 
+async def test_two_windows_at_once_cost_one_request(world: Stage, web: Web) -> None:
+    web.answer("/doc", html(" ".join(f"word{place}" for place in range(2000))))
+    both = Round(calls=(*opens().calls, *calling("open_page", {"url": PAGE, "offset": 1100}).calls))
+    played = await world.play(ScriptedTier(both, Round(".")), f"Read {PAGE}", ALL_TOOLS)
+    assert [status for _, status, _ in played.results] == ["done", "done"] and len(web.requests) == 1
+
+
+async def test_two_calls_that_hang_on_one_page_are_both_cut_and_the_turn_answers(world: Stage) -> None:
+    assert world.web is not None
+
+    async def hang(method: str) -> None:
+        await asyncio.Event().wait()
+
+    world.web.before = hang
+    world.tools = {**TABLE, "open_page": _hasty(TABLE["open_page"])}
+    both = Round(calls=(*opens().calls, *calling("open_page", {"url": PAGE, "offset": 5}).calls))
+    played = await world.play(ScriptedTier(both, Round("No.")), f"Read {PAGE}", ALL_TOOLS)
+    assert [status for _, status, _ in played.results] == ["timed_out", "timed_out"] and played.text == "No."
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -12,10 +12,12 @@ import jwt
 import pytest
 
 from configs.settings import ALL_RIGHTS
+from deployments.agent.account import Account
 from deployments.identity import EPISODES, IdentityRefused, Signer, make_keys
+from deployments.ledger.errors import BudgetExhausted
 from deployments.memory import MemoryService
-from memory_store.errors import BadLines
-from tests.agent.conftest import Stage
+from memory_store.errors import BadLines, StoreUnavailable
+from tests.agent.conftest import LASTS, Stage
 
 ANA = "key|ana"
 RIGHTS = frozenset(ALL_RIGHTS)
@@ -113,7 +115,7 @@ async def test_the_writers_token_opens_nothing_else(stage: Stage, memory_service
         "forget_all": (False,),
         "export": (None, 5),
         "import_plan": (b"",),
-        "import_lines": (b"",),
+        "import_lines": (b"", 0),
     }
     public = {name for name in vars(MemoryService) if not name.startswith("_")} - {"check_health", "write_episode"}
     assert public == set(calls), "every method is tried"
@@ -144,7 +146,7 @@ async def test_an_exported_episode_comes_back_to_its_subject_alone(
     assert await memory_service.forget_all(persons, dry_run=True) == 1
     assert await memory_service.forget_all(persons, dry_run=False) == 1
     assert (await memory_service.import_plan(persons, raw))["bad"] == ""
-    assert (await memory_service.import_lines(persons, raw))["imported"] == 1
+    assert (await memory_service.import_lines(persons, raw, 1000))["imported"] == 1
     (again,) = await memory_service.page(persons, None, None, 10)
     assert {key: line[key] for key in again} == again
     bens = Signer("caller", secrets).mint("key|ben", RIGHTS, "memory", "", 60)
@@ -156,5 +158,40 @@ async def test_a_file_with_bad_lines_is_not_imported_by_the_second_call_either(
 ) -> None:
     """The plan and the import are two calls; the import does not rely on the plan."""
     raw = b'{"kind": "fact", "text": "one two"}\n{"kind": "rumour", "text": "three"}'
-    assert isinstance((await memory_service.import_lines(persons, raw))["refused"], BadLines)
+    assert isinstance((await memory_service.import_lines(persons, raw, 1000))["refused"], BadLines)
     assert await stage.entries() == set()
+
+
+async def test_an_import_spends_no_more_than_was_planned(
+    stage: Stage, memory_service: MemoryService, persons: str
+) -> None:
+    """What existed when the file was looked at may be forgotten before it is imported."""
+    raw = json.dumps({"kind": "fact", "text": "The build server is called forge."}).encode()
+    assert (await memory_service.import_plan(persons, raw))["tokens"] > 5
+    refused = await memory_service.import_lines(persons, raw, 3)
+    assert isinstance(refused["refused"], StoreUnavailable) and refused["tokens"] == 0
+    assert await stage.entries() == set()
+
+
+async def test_what_was_embedded_is_charged_when_the_database_is_away(
+    stage: Stage, memory_service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any) -> None:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(memory_service._store, "keep", away)
+    with pytest.raises(StoreUnavailable):
+        await stage.keep("The build server is called forge.")
+    used, reserved = await stage.spent()
+    assert 5 < used < 50 and reserved == 0
+
+
+async def test_an_expiry_can_be_taken_away_on_an_exhausted_budget(stage: Stage, memory_service: MemoryService) -> None:
+    entry = await stage.keep("The build server is called forge.")
+    broke = Account(stage.budgets, "key|ana", (await stage.spent())[0], LASTS)
+    memory = stage._memory(stage.caller(), broke, None)
+    me = {"by": "person", "ref": "api"}
+    changed = await memory.correct(entry, {"expires_at": None, "kind": "preference"}, me)
+    assert changed is not None and changed["kind"] == "preference"
+    with pytest.raises(BudgetExhausted):
+        await memory.correct(entry, {"text": "The build server is called anvil."}, me)

@@ -52,12 +52,25 @@ def programs(text: str) -> dict[str, str]:
 async def nothing_is_left(request: pytest.FixtureRequest) -> AsyncIterator[None]:
     mounts = Path("/proc/self/mountinfo").read_text()
     yield
-    assert [pid for pid in watch.descendants(os.getpid()) if not is_zombie(pid)] == []
+    assert [pid for pid in of_runs() if not is_zombie(pid)] == []
     assert list(of_the_account()) == []
     assert Path("/proc/self/mountinfo").read_text() == mounts
     if "sandbox" in request.fixturenames:
         sandbox = request.getfixturevalue("sandbox")
         assert (await sandbox.run("print('next')")).stdout == "next\n"
+
+
+def of_runs() -> Iterator[int]:
+    """Processes below this one, but for the database that other tests of the session share."""
+    return (pid for pid in watch.descendants(os.getpid()) if b"postgres" not in command(pid))
+
+
+def command(pid: int) -> bytes:
+    """The command line of a process; empty where it has none, or is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def of_the_account() -> Iterator[str]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
 
-from deployments.sandbox import watch
 from deployments.sandbox.errors import ProgramTooLarge, SandboxClosed
 from deployments.sandbox.run import Limits, Sandbox
-from tests.sandbox.conftest import LIMITS, SLOTS, Runs
+from tests.sandbox.conftest import LIMITS, SLOTS, Runs, command, of_runs
 
 RAISED = (
     'Traceback (most recent call last):\n  File "/program.py", line 2, in <module>\n    1/0\n    ~^~\nZeroDivisionError'
@@ -142,14 +140,7 @@ async def running(count: int) -> None:
 
 
 def programs() -> int:
-    return sum(command(pid).startswith(b"/usr/bin/python3\0") for pid in watch.descendants(os.getpid()))
-
-
-def command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+    return sum(command(pid).startswith(b"/usr/bin/python3\0") for pid in of_runs())
 
 
 SLEEPS = "import time; time.sleep(60)"

@@ -20,8 +20,8 @@ from deployments.sandbox.errors import SandboxFailed, SandboxUnfit
 from deployments.sandbox.escapes import ESCAPES
 from deployments.sandbox.limits import Limits
 from deployments.sandbox.run import Sandbox
-from tests.sandbox.conftest import LIMITS, SLOTS, Runs
-from tests.sandbox.test_running import SLEEPS, command, running
+from tests.sandbox.conftest import LIMITS, SLOTS, Runs, command, of_runs
+from tests.sandbox.test_running import SLEEPS, running
 
 ROOT = Path(__file__).parents[2]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone else")
@@ -214,10 +214,8 @@ async def test_programs_run_as_someone_who_is_not_root(sandbox: Sandbox) -> None
     task = asyncio.create_task(sandbox.run(SLEEPS))
     async with asyncio.timeout(10):
         await running(1)
-    uids = {Path(f"/proc/{pid}").stat().st_uid for pid in watch.descendants(os.getpid()) if command(pid)}
-    limits = [
-        Path(f"/proc/{pid}/limits").read_text() for pid in watch.descendants(os.getpid()) if b"bwrap" in command(pid)
-    ]
+    uids = {Path(f"/proc/{pid}").stat().st_uid for pid in of_runs() if command(pid)}
+    limits = [Path(f"/proc/{pid}/limits").read_text() for pid in of_runs() if b"bwrap" in command(pid)]
     task.cancel()
     await asyncio.wait([task])
     assert uids <= {one.uid for one in account.accounts(SLOTS)} | {0}
@@ -305,7 +303,7 @@ async def test_a_killed_helper_takes_the_program_with_it(sandbox: Sandbox, victi
     task = asyncio.create_task(sandbox.run(SLEEPS))
     async with asyncio.timeout(10):
         await running(1)
-    (started,) = watch.children(os.getpid())
+    (started,) = [pid for pid in watch.children(os.getpid()) if b"postgres" not in command(pid)]
     below = list(watch.descendants(started))
     os.kill(started if victim == "launcher" else below[0], signal.SIGKILL)
     with pytest.raises(SandboxFailed, match=r"without a word|died of signal 9"):

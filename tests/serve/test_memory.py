@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import threading
@@ -12,6 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
+from configs import folders, loader
+from memory_store import connect, upkeep
+from serve.supervisor.state import running_settings
 from tests.serve.chunks import turn
 from tests.serve.running import RunningService
 from tests.serve.test_bad_input import error_of
@@ -67,6 +71,13 @@ def test_replaces_corrects_the_entry_and_keeps_its_id(http: httpx.Client) -> Non
     assert [entry["text"] for entry in shown] == ["The staging database listens on port 5433."]
     missing = http.post(ENTRIES, json={"text": "x y z", "replaces": "m_" + "0" * 28})
     assert error_of(missing, 404)["code"] == "entry_not_found"
+
+
+def test_replaces_changes_what_is_said_and_nothing_else(http: httpx.Client) -> None:
+    expires = "2999-01-01T00:00:00Z"
+    old = keep(http, "I prefer tabs in Go code.", kind="preference", expires_at=expires)
+    new = keep(http, "I prefer tabs in C code.", replaces=old["id"])
+    assert (new["kind"], new["expires_at"]) == ("preference", expires)
 
 
 def test_a_recall_answers_in_a_form_that_explains_itself(http: httpx.Client) -> None:
@@ -340,8 +351,23 @@ def test_scrub_and_reembed_run_beside_the_service(service: RunningService, http:
     assert "scrubbed:" in service.run("memory", "scrub").stdout
     done = service.run("memory", "reembed")
     assert done.returncode == 0 and "0 entries were embedded" in done.stdout, done.stderr
+    asyncio.run(_of_another_model(service))
+    query = {"query": "What is the build server called?"}
+    unseen = http.post("/v1/memory/recall", json=query).json()
+    assert unseen["shown"] == [] and unseen["not_embedded"] == 1
+    done = service.run("memory", "reembed", "--prune")
+    assert "every entry has a vector" in done.stdout and "embedding with" in done.stderr, done.stderr
     shown = http.post("/v1/memory/recall", json={"query": "What is the build server called?"}).json()["shown"]
     assert len(shown) == 1
+
+
+async def _of_another_model(service: RunningService) -> None:
+    """As after a change of the profile: every vector is another model's."""
+    settings = running_settings(folders.resolve(loader.load(service.profile), {}, True))
+    async with upkeep.connected(
+        connect.arguments(settings.database, folders.secrets(settings), "recall_maintenance")
+    ) as connection:
+        await connection.execute("update memory.entry_vectors set model = 'older'")
 
 
 def test_a_turn_with_memory_off_recalls_nothing(http: httpx.Client) -> None:

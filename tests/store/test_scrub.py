@@ -139,6 +139,23 @@ async def test_a_scrub_waits_for_a_transaction_that_could_still_see_the_deleted(
     assert files_that_hold(data, marker) == set()
 
 
+async def test_a_scrub_that_was_cut_short_stays_due(
+    clone: Database, store: MemoryStore, maintenance: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    """Its connection is cut in the middle, as by a restart of the server: nobody can write down that it failed."""
+    await store.forget(ANA, await keep(store, ANA, "to be forgotten"))  # type: ignore[arg-type]
+    async with clone.connection() as holder, clone.connection("recall_maintenance") as other, holder.transaction():
+        await holder.execute("lock table memory.entries in access share mode")
+        scrubbing = asyncio.ensure_future(upkeep.scrub(other, wait_seconds=20))
+        pid = await clone.waiting_process()
+        await holder.execute("select pg_terminate_backend($1)", pid)
+        with pytest.raises(asyncpg.PostgresError):
+            await scrubbing
+    assert await upkeep.scrub_is_due(maintenance, 0)
+    await upkeep.scrub(maintenance)
+    assert not await upkeep.scrub_is_due(maintenance, 0)
+
+
 async def test_two_scrubs_do_not_run_at_once(clone: Database, maintenance: asyncpg.Connection[asyncpg.Record]) -> None:
     async with clone.connection("recall_maintenance") as other:
         await other.fetchval(upkeep.SQL["try_scrub_lock"])

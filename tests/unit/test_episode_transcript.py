@@ -268,3 +268,9 @@ async def test_a_thousand_messages_take_few_counts() -> None:
 
     assert len(await fitting.parts(lines(*[1] * 1000), fits)) == 4
     assert counts < 50
+
+
+@pytest.mark.parametrize("blank", ["\n", "  ", "\u200b", "\n\n \t"])
+async def test_a_blank_answer_says_nothing(blank: str) -> None:
+    found = await read(said("The export fails.", blank, "It works."), "key|ana", Knows(blank))
+    assert [line.role for line in found.lines] == ["user", "user"]

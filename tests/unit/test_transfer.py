@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.entry import Entry, EntryId, Kind, Source
+from memory_store.entry import By, Entry, EntryId, Kind, Source
 from memory_store.transfer import BadLine, File, Seals, read, told, written
 
 ANA = "key|ana"
@@ -125,6 +125,25 @@ def test_a_file_with_too_many_lines_is_refused_whole() -> None:
 def test_what_has_expired_since_is_left_out_and_counted() -> None:
     found = file(FACT, FACT | {"text": "Over.", "expires_at": "2020-01-01T00:00:00Z"})
     assert len(found.lines) == 1 and found.expired == 1 and not found.bad
+
+
+EXPIRED = {"expires_at": "2020-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"kind": "rumour"}, {"text": ""}, {"source": "me"}, {"id": "7"}, {"created_at": "soon"}]
+)
+def test_a_line_that_has_expired_is_validated_too(wrong: dict[str, Any]) -> None:
+    assert [one.number for one in file(FACT | EXPIRED | wrong).bad] == [1]
+
+
+@pytest.mark.parametrize("by", ["agent", "session"])
+def test_only_a_sealed_line_says_that_someone_else_wrote_it(by: By) -> None:
+    made_up = FACT | {"source": {"by": by, "ref": "code-reviewer"}}
+    assert file(made_up).lines[0].draft.source == Source("person", "import")
+    kept = Entry(EntryId("m_" + "a" * 28), "fact", "Likes tea.", Source(by, "code-reviewer"), "en", THEN, THEN, None)
+    assert file(written(kept, ANA, SEALS)).lines[0].draft.source == Source(by, "code-reviewer")
+    assert file(written(kept, ANA, SEALS), subject="key|ben").lines[0].draft.source == Source("person", "import")
 
 
 @pytest.mark.parametrize("subject, text, shift", [("key|ben", "a", 0), (ANA, "b", 0), (ANA, "a", 1)])

@@ -26,6 +26,9 @@ from deployments.tiers.errors import Overloaded, TierUnavailable
 from memory_store.language import detect
 
 MOST_OUTPUT_TOKENS = 160
+_NOTE_TOKENS = 80  # the report of a part
+# A 0.5B that reads 3,500 tokens at once repeats the prompt's examples; of 1,500 it reports what was said.
+_READ_AT_ONCE_TOKENS, _READ_AT_ONCE_SHARE = 1536, 0.25
 _FAULTS_TOKENS = 200  # set aside in the window for telling what was wrong
 _FIRST: dict[str, Any] = {"temperature": 0}
 _AGAIN: dict[str, Any] = {"temperature": 0.6, "top_p": 0.9, "seed": 7}
@@ -121,9 +124,7 @@ class _Reporter:
         parts = await self._parts(self._lines)
         while len(parts) > 1:
             notes = [Line(None, note) for part in parts if (note := await self._note(part))]
-            if not notes:
-                raise EpisodeRefused("form")
-            fewer = await self._parts(notes)
+            fewer = await self._parts(notes) if notes else [parts[-1]]
             if len(fewer) >= len(parts):
                 self.parts_left_out += len(fewer) - 1
                 fewer = fewer[-1:]
@@ -139,21 +140,26 @@ class _Reporter:
 
     async def _note(self, part: Sequence[Line]) -> str:
         """The sound part of a report of `part`."""
-        written = await self._round(wording.prompt(part, self.language), _FIRST)
+        written = await self._round(wording.prompt(part, self.language), _FIRST, _NOTE_TOKENS)
         note = mended(written, self.language, self._read)
         self.parts_left_out += not note
         return note
 
     async def _fits_window(self, lines: Sequence[Line]) -> bool:
         tokens = await self._count(wording.prompt(lines, self.language))
-        return tokens + self._most_output() + _FAULTS_TOKENS <= self._tier.window_tokens
+        return tokens + self._most_output() + _FAULTS_TOKENS <= self._room()
 
-    async def _round(self, messages: list[Message], sampling: dict[str, Any]) -> str:
-        tokens = await self._count(messages)
-        async with self._account.spending(tokens + self._most_output()) as spending:
+    def _room(self) -> int:
+        """Tokens of one round: the window, or the part of it that a model of such a window reads well at once."""
+        window = self._tier.window_tokens
+        return min(window, max(_READ_AT_ONCE_TOKENS, int(_READ_AT_ONCE_SHARE * window)))
+
+    async def _round(self, messages: list[Message], sampling: dict[str, Any], most: int = MOST_OUTPUT_TOKENS) -> str:
+        tokens, most = await self._count(messages), min(most, self._most_output())
+        async with self._account.spending(tokens + most) as spending:
             spending.used = 0  # until the model is asked
             self.rounds += 1
-            return await self._generate(ChatRequest(messages, self._most_output(), sampling=sampling), tokens, spending)
+            return await self._generate(ChatRequest(messages, most, sampling=sampling), tokens, spending)
 
     async def _generate(self, request: ChatRequest, prompt_tokens: int, spending: Spending) -> str:
         written, last = [], Delta(finish="stop")

@@ -112,7 +112,7 @@ def _readable(content: str, role: str, left_out: dict[str, int]) -> str:
 def _uncited(said: Sequence[str]) -> list[str]:
     """Sentences that cite no entry. A label that opens a sentence belongs to the one before as well."""
     cites = [bool(_CITES.search(sentence)) for sentence in said]
-    opens = [bool(_CITES.match(sentence)) for sentence in said[1:]] + [False]
+    opens = [*(bool(_CITES.match(sentence)) for sentence in said), False][1:]
     return [sentence for sentence, one, next_one in zip(said, cites, opens, strict=True) if not (one or next_one)]
 
 

@@ -218,16 +218,20 @@ def of(language: str | None) -> Wording:
 def prompt(lines: Sequence[Line], language: str | None) -> list[Message]:
     """The request for a report of `lines`."""
     wording = of(language)
-    other = _NAMES.get(language or "")
-    ask = f"Report in one to three short sentences in {other}, in the third person." if other else wording.ask
-    return [*_examples(wording), {"role": "user", "content": _question(lines, wording, ask)}]
+    return [*_examples(wording), {"role": "user", "content": _question(lines, wording, _ask(language))}]
 
 
 def again(asked: Sequence[Message], rules: Sequence[str], language: str | None) -> list[Message]:
     """The request once more, with what was wrong as rules: told of a mistake, a small model reports the mistake. They come
     last, since all before them is in the engine's cache."""
-    named = "\n".join(["Rules:", *(f"- {rule}" for rule in rules), of(language).ask])
+    named = "\n".join(["Rules:", *(f"- {rule}" for rule in rules), _ask(language)])
     return [*asked[:-1], {"role": "user", "content": f"{asked[-1]['content']}\n{named}"}]
+
+
+def _ask(language: str | None) -> str:
+    """What is asked for at the end, in the language's own words or naming it."""
+    other = _NAMES.get(language or "")
+    return f"Report in one to three short sentences in {other}, in the third person." if other else of(language).ask
 
 
 @cache
