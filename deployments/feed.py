@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import html
 import io
 import json
 import re
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import feedparser
@@ -14,7 +16,7 @@ import feedparser
 from tools.errors import ModelShouldKnow
 
 _TEXT_CHARS = 2000
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile(r"<[^<>]*>")
 _UNREADABLE = "The Radar's feed cannot be read; it is not Atom, RSS or JSON Feed."
 
 
@@ -23,6 +25,7 @@ def digests(raw: bytes, limit: int) -> list[dict[str, str]]:
 
     Raises ModelShouldKnow for what is no feed.
     """
+    raw = raw.removeprefix(codecs.BOM_UTF8)
     items = _from_json(raw) if raw.lstrip()[:1] == b"{" else _from_xml(raw)
     return sorted(items, key=lambda item: item["published"], reverse=True)[:limit]
 
@@ -51,10 +54,24 @@ def _dated(entry: Any) -> dict[str, str]:
 
 def _digest(item: Any, title: str, date: str, texts: tuple[str, ...], url: str) -> dict[str, str]:
     text = next((item[name] for name in texts if isinstance(item.get(name), str)), "")
-    said = {"title": item.get(title), "published": item.get(date), "summary": _plain(text), "url": item.get(url)}
-    return {key: value[:_TEXT_CHARS] if isinstance(value, str) else "" for key, value in said.items()}
+    return {
+        "title": _plain(item.get(title)),
+        "published": _in_utc(item.get(date)),
+        "summary": _plain(text),
+        "url": _plain(item.get(url)),
+    }
 
 
-def _plain(text: str) -> str:
-    """Without tags and doubled white space."""
-    return " ".join(html.unescape(_TAG.sub(" ", text)).split())
+def _in_utc(time: Any) -> str:
+    """A time as ISO 8601 in UTC, so that texts sort as times do; empty where there is none."""
+    try:
+        return datetime.fromisoformat(time).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except (TypeError, ValueError, OverflowError):
+        return ""
+
+
+def _plain(text: Any) -> str:
+    """Without tags and doubled white space, and not longer than a digest may be."""
+    if not isinstance(text, str):
+        return ""
+    return " ".join(html.unescape(_TAG.sub(" ", text[: 4 * _TEXT_CHARS])).split())[:_TEXT_CHARS]

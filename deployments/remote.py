@@ -5,6 +5,7 @@ The gateway gets an identity token made for it, never the caller's own credentia
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Mapping
 from typing import Any
@@ -42,20 +43,21 @@ class Remote:
         if self._gateway.base_url is None:
             raise ModelShouldKnow("This platform has no gateway to its other services.")
         url = self._gateway.base_url.rstrip("/") + path
-        headers = {"Authorization": f"Bearer {token}"}
+        headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
         try:
             async with (
+                asyncio.timeout(self._gateway.deadline_seconds),
                 httpx.AsyncClient(trust_env=False, timeout=self._gateway.deadline_seconds) as http,
                 http.stream(method, url, headers=headers, **more) as response,
             ):
                 return await self._body(response)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, TimeoutError) as error:
             raise EngineFailed(type(error).__name__) from None
 
     async def _body(self, response: httpx.Response) -> bytes:
         _check(response.status_code)
         body = bytearray()
-        async for piece in response.aiter_bytes():
+        async for piece in response.aiter_raw():
             body += piece
             if len(body) > self._gateway.answer_bytes:
                 raise ModelShouldKnow("The service's answer is too long to be read.")

@@ -21,11 +21,12 @@ class ModelShouldKnow(ToolError):
 
 
 class PageRefused(ModelShouldKnow):
-    """`sentence` says why the page on `host` cannot be read."""
+    """`sentence` says why the page on `host` cannot be read; `sent`: whether a request was made for it."""
 
-    def __init__(self, sentence: str, host: str = "") -> None:
-        super().__init__(sentence, host)
+    def __init__(self, sentence: str, host: str = "", sent: bool = True) -> None:
+        super().__init__(sentence, host, sent)
         self.host = host
+        self.sent = sent
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -8,14 +8,21 @@ import re
 from typing import Any
 
 from tools import windows
-from tools.errors import ModelShouldKnow, ModelShouldRetry, PlatformBroken
+from tools.errors import ModelShouldKnow, ModelShouldRetry, PageRefused, PlatformBroken
 from tools.tool import Context, Result, Tool
 
 MOST_URL_CHARS = 2000
 _HEADER_CHARS = 400  # of a window's first and last lines
 _LEAST_WINDOW_CHARS = 200
-_WRITTEN = re.compile(r"https?://[^\s<>\"'`]+", re.IGNORECASE)
-_BARE = re.compile(r"(?<![\w@./-])(?:[\w-]+\.)+[a-z]{2,24}(?:/[^\s<>\"'`]*)?(?![\w@])", re.IGNORECASE)
+_ENDS = r"\s<>\"'`\[\]，。、；：！？）」』】》"
+_WRITTEN = re.compile(rf"https?://[^{_ENDS}]+", re.IGNORECASE)
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`]*`", re.DOTALL)
+# A name without a scheme counts where it can hardly be a file or an attribute: main.rs and self.get are neither.
+_BARE = re.compile(
+    rf"(?<![\w@./-])(?:www\.(?:[\w-]+\.)+[a-z]{{2,24}}(?:/[^{_ENDS}]*)?|(?:[\w-]+\.)+[a-z]{{2,24}}/[^{_ENDS}]*"
+    r"|(?:[\w-]+\.)+(?:com|org|net|edu|gov|eu|hr|de|fr|uk|info)(?![\w/]))(?!@)",
+    re.IGNORECASE,
+)
 _TRAILING = ".,;:!?)]}>…\"'*_"
 _NUMBER = re.compile(r"\[?\s*(\d{1,5})\s*\]?")
 
@@ -24,6 +31,19 @@ async def _run(context: Context, arguments: dict[str, Any]) -> Result:
     url = allowed(arguments["url"], context)
     page = await _opened(url, context)
     return Result(shown(page, arguments.get("offset", 0), context.result_chars), page["host"], page["size_bytes"])
+
+
+def prepare(context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
+    """A link's number as the URL it stands for now; a page that was read before is the one that numbers mean again."""
+    reading, url = context.reading, arguments.get("url")
+    if not isinstance(url, str):
+        return arguments
+    number = _NUMBER.fullmatch(url.strip())
+    if number and 1 <= int(number[1]) <= len(reading.numbered):
+        url = reading.numbered[int(number[1]) - 1]
+    if page := reading.pages.get(url):
+        reading.numbered = page["links"]
+    return {**arguments, "url": url}
 
 
 def allowed(asked: str, context: Context) -> str:
@@ -44,7 +64,7 @@ def allowed(asked: str, context: Context) -> str:
 def written_in(text: str) -> list[str]:
     """The URLs in a text as they stand there; a bare name of a host is taken for https."""
     urls = [_trimmed(one) for one in _WRITTEN.findall(text)]
-    bare = [_trimmed(one) for one in _BARE.findall(_WRITTEN.sub(" ", text))]
+    bare = [_trimmed(one) for one in _BARE.findall(_WRITTEN.sub(" ", _CODE.sub(" ", text)))]
     return [*urls, *(f"https://{one}" for one in bare)]
 
 
@@ -66,6 +86,8 @@ async def _opened(url: str, context: Context) -> dict[str, Any]:
     """The page, requested once a turn however many windows of it are read, at once or one after another."""
     reading = context.reading
     async with reading.opening.setdefault(url, asyncio.Lock()):
+        if error := reading.refused.get(url):
+            raise error
         if url not in reading.pages:
             reading.pages[url] = await _requested(url, context)
     page = reading.pages[url]
@@ -78,8 +100,12 @@ async def _opened(url: str, context: Context) -> dict[str, Any]:
 async def _requested(url: str, context: Context) -> dict[str, Any]:
     if context.web is None:
         raise PlatformBroken("web")
-    async with context.allowance.spending("pages"):
-        return await context.web.open(url)
+    try:
+        async with context.allowance.spending("pages"):
+            return await context.web.open(url)
+    except PageRefused as error:
+        context.reading.refused[url] = error
+        raise
 
 
 def shown(page: dict[str, Any], offset: int, chars: int) -> str:
@@ -113,4 +139,6 @@ TOOL = Tool(
     kind="read",
     run=_run,
     outside=True,
+    counted=True,
+    prepare=prepare,
 )

@@ -64,4 +64,5 @@ TOOL = Tool(
     right="tools.run_code",
     kind="act",
     run=_run,
+    counted=True,
 )

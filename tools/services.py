@@ -53,7 +53,8 @@ class Allowance(Protocol):
     """What the caller may use of what is counted by the day."""
 
     def spending(self, resource: Resource) -> AbstractAsyncContextManager[None]:
-        """One of it is counted for the block, and given back where the block raises PlatformBroken.
+        """One of it is counted for the block, and given back where the block raises PlatformBroken, or PageRefused before
+        anything was sent.
 
         Raises ModelShouldKnow when nothing is left of today's.
         """

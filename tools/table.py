@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import jsonschema
@@ -17,6 +17,14 @@ from tools.tool import Context, Result, Tool
 
 _MODULES = (platform_status, list_models, radar_latest, run_code, open_page, remember, forget)
 TABLE: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in _MODULES}
+# To JSON Schema 10.0 is an integer; to a slice and a count it is not.
+_Validator = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
+_SLACK_SECONDS = 10  # beyond a service's own deadline, for its place in a queue
 _BROKEN = "The tool could not run because of a fault in the platform. Say so; do not guess its result."
 
 
@@ -39,8 +47,15 @@ FAULT = Outcome("failed", _BROKEN, broken=True)
 def table_of(settings: Settings) -> dict[str, Tool]:
     """The tools of a profile: the project's, but for those whose service is switched off, and the operator's."""
     services = {"run_code": settings.sandbox.enabled, "open_page": settings.web.enabled}
+    remote = settings.gateway.deadline_seconds + _SLACK_SECONDS
+    seconds = {
+        "run_code": settings.sandbox.wall_seconds + 3 * _SLACK_SECONDS,
+        "open_page": settings.web.deadline_seconds + _SLACK_SECONDS,
+        "radar_latest": remote,
+    }
     own = {name: tool for name, tool in TABLE.items() if services.get(name, True)}
-    return own | {entry.name: tool_of(entry) for entry in settings.remote_tools}
+    bounded = {name: replace(tool, seconds=seconds.get(name, tool.seconds)) for name, tool in own.items()}
+    return bounded | {entry.name: replace(tool_of(entry), seconds=remote) for entry in settings.remote_tools}
 
 
 async def call(
@@ -60,6 +75,8 @@ async def call(
         async with asyncio.timeout(tool.seconds) as deadline:
             told = await tool.run(context, arguments)
     except ToolError as error:
+        if isinstance(error, PageRefused):
+            context.reading.tainted = True  # the name of a host is text from outside too
         return _failure(error, result_chars)
     except TimeoutError:
         if not deadline.expired():
@@ -88,13 +105,14 @@ def _refusal(name: str, context: Context, offered: Collection[str], tools: Mappi
         return f"The caller lacks the right {tool.right}."
     if tool.kind == "memory" and context.is_tainted:
         return "Outside text is part of this conversation, so it cannot change memory. The person can do it themselves."
+    if tool.kind == "act" and tool.outside and context.is_tainted:
+        return "Outside text is part of this conversation, so it cannot act on other services. The person can do it."
     return None
 
 
 def check_arguments(tool: Tool, arguments: Any) -> None:
     """Raises ModelShouldRetry with the first fault and where it stands."""
-    validator = jsonschema.Draft202012Validator(tool.parameters)
-    for fault in validator.iter_errors(arguments):
+    for fault in _Validator(tool.parameters).iter_errors(arguments):
         place = ".".join(str(part) for part in fault.absolute_path) or "arguments"
         raise ModelShouldRetry(f"{place}: {_rule(tool, fault)}")
 
@@ -108,4 +126,6 @@ def _rule(tool: Tool, fault: jsonschema.ValidationError) -> str:
 
 
 def _capped(text: str, most_chars: int) -> str:
+    """Within its characters, and without half a surrogate pair, which no answer can be sent with."""
+    text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= most_chars else f"{text[:most_chars]}\n[cut at {most_chars} characters]"

@@ -29,6 +29,7 @@ class Reading:
 
     tainted: bool = False
     pages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refused: dict[str, Exception] = field(default_factory=dict)  # pages that cannot be read, asked for once
     opening: dict[str, asyncio.Lock] = field(default_factory=dict)  # by URL, so that two windows cost one request
     links: set[str] = field(default_factory=set)  # of every page opened
     numbered: list[str] = field(default_factory=list)  # of the page opened last, number 1 first
@@ -63,7 +64,9 @@ class Context:
 class Tool:
     """A tool of the platform. `run` returns what the model is told; it raises the errors of `tools.errors`.
 
-    `outside`: what it tells comes from outside the platform and taints the turn. `seconds` bound one call.
+    `outside`: what it tells comes from outside the platform and taints the turn. `counted`: each call spends something of
+    the day's. `seconds` bound one call. `prepare` gives the arguments the meaning they have when the call is made, before
+    other calls of the round have changed it.
     """
 
     name: str
@@ -73,12 +76,14 @@ class Tool:
     kind: ToolKind
     run: Callable[[Context, dict[str, Any]], Awaitable[str | Result]]
     outside: bool = False
+    counted: bool = False
     seconds: float = 60
+    prepare: Callable[[Context, dict[str, Any]], dict[str, Any]] | None = None
 
     @property
     def reviewed(self) -> bool:
         """Whether it may be called alone and over MCP: a read that spends nothing and needs no turn."""
-        return self.kind == "read" and self.right != "tools.open_page"
+        return self.kind == "read" and not self.counted
 
     def as_function(self) -> dict[str, Any]:
         """The form in which chat templates take it. Bounds are left out: a small model reads tokens, and is told of a bound

@@ -11,14 +11,15 @@ from deployments.identity import Audience, IdentityRefused
 from deployments.ledger.errors import BudgetExhausted
 from deployments.ledger.records import Generation
 from deployments.tiers.errors import TierError
-from memory_store.errors import BadLines, EntryConflict, InvalidEntry, MemoryFull, MemoryStoreError
+from memory_store.errors import BadLines, EntryConflict, InvalidEntry, MemoryFull, MemoryStoreError, StoreUnavailable
 from tools.errors import ModelShouldKnow, ModelShouldRetry, PlatformBroken
 
 Mint = Callable[[Audience], str]
 
 
-# Refused or unreachable before anything was embedded. Whatever else cuts a call short is charged in full.
-_BEFORE_EMBEDDING = (InvalidEntry, IdentityRefused, TierError)
+# Refused or unreachable before anything was embedded; afterwards the service answers with a value. Whatever else cuts a call
+# short is charged in full.
+_BEFORE_EMBEDDING = (InvalidEntry, IdentityRefused, TierError, StoreUnavailable)
 
 
 class Service(Protocol):
@@ -59,12 +60,18 @@ class _Charged:
             except _BEFORE_EMBEDDING:
                 spending.used = 0
                 raise
+            except BaseException:
+                self._note(worst_tokens)
+                raise
             spending.used = answer["tokens"]
-            if self._record is not None:
-                self._record.embedding_tokens += answer["tokens"]
+            self._note(answer["tokens"])
         if "refused" in answer:
             raise answer["refused"]
         return answer
+
+    def _note(self, tokens: int) -> None:
+        if self._record is not None:
+            self._record.embedding_tokens += tokens
 
     async def _call(self, method: str, *arguments: Any) -> Any:
         return await self._service.call(method, self._mint("memory"), *arguments)

@@ -75,7 +75,7 @@ class CallersWeb:
         with broken("web"):
             answer: dict[str, Any] = await self._service.call("open", self._mint("web"), url)
         if "refused" in answer:
-            raise PageRefused(answer["refused"], answer["host"])
+            raise PageRefused(answer["refused"], answer["host"], answer["sent"])
         return answer
 
 
@@ -95,8 +95,8 @@ class CallersAllowance:
             async with account.spending(1) as spending:
                 try:
                     yield
-                except PlatformBroken:
-                    spending.used = 0
+                except (PlatformBroken, PageRefused) as error:
+                    spending.used = 1 if isinstance(error, PageRefused) and error.sent else 0
                     raise
         except BudgetExhausted as error:
             raise ModelShouldKnow(

@@ -83,12 +83,20 @@ class ToolPhase:
 
     async def _outcome(self, call: ToolCall) -> table.Outcome:
         """The same call again is answered from the first; a third time ends the phase."""
+        call = self._prepared(call)
         key = json.dumps([call.name, call.arguments], sort_keys=True)
         times, running = self._seen.get(key) or (0, asyncio.ensure_future(self._call(call)))
         self._seen[key] = (times + 1, running)
         if times >= 2:
             self.repeated = True
         return await running
+
+    def _prepared(self, call: ToolCall) -> ToolCall:
+        """With what its arguments mean now, at the start of its round."""
+        tool = self.tools.get(call.name)
+        if tool is None or tool.prepare is None or not isinstance(call.arguments, dict):
+            return call
+        return ToolCall(call.name, tool.prepare(self.context, call.arguments))
 
     async def _call(self, call: ToolCall) -> table.Outcome:
         offered = {one["function"]["name"] for one in functions(self.agent, self.tools, self.context.caller.may)}

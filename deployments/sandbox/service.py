@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from typing import Any
 
 from configs import folders
@@ -23,7 +24,8 @@ class SandboxService:
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits it
         replica.prepare()
         self._verifier = Verifier("caller", folders.secrets(settings), "sandbox")
-        limits = Limits(wall_seconds=settings.sandbox.wall_seconds, memory_mib=settings.sandbox.memory_mib)
+        seconds = settings.sandbox.wall_seconds
+        limits = Limits(wall_seconds=seconds, cpu_seconds=math.ceil(seconds), memory_mib=settings.sandbox.memory_mib)
         self._sandbox = Sandbox(limits, settings.sandbox.slots)
         self._missing: tuple[str, ...] = ()
         try:

@@ -8,9 +8,11 @@ from configs import folders
 from configs.settings import Settings
 from deployments import replica
 from deployments.identity import IdentityRefused, Verifier
-from deployments.web.errors import WebError
+from deployments.web.errors import AddressRefused, DnsFailed, UrlError, WebError
 from deployments.web.reader import Page, PageReader
 from deployments.web.settings import WebSettings
+
+_BEFORE_SENDING = (UrlError, AddressRefused, DnsFailed)
 
 
 class WebService:
@@ -24,14 +26,15 @@ class WebService:
         self._reader = PageReader(bounds)
 
     async def open(self, token: str, url: str) -> dict[str, Any]:
-        """`{"url", "host", "title", "text", "links", "size_bytes", "truncated"}`, or `{"refused", "host"}` with a sentence."""
+        """`{"url", "host", "title", "text", "links", "size_bytes", "truncated"}`, or
+        `{"refused", "host", "sent"}` with a sentence."""
         identity = self._verifier.verify(token)
         if "tools.open_page" not in identity.rights:
             raise IdentityRefused("right_missing")
         try:
             return _plain(await self._reader.open(url))
         except WebError as error:
-            return {"refused": str(error), "host": error.host}
+            return {"refused": str(error), "host": error.host, "sent": not isinstance(error, _BEFORE_SENDING)}
 
     async def check_health(self) -> None:
         """Asked by Serve; it answers as long as it runs."""

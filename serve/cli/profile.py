@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import jsonschema
@@ -44,11 +46,30 @@ def _check_tools(path: Path, settings: Settings) -> None:
             jsonschema.Draft202012Validator.check_schema(entry.parameters)
         except jsonschema.SchemaError as error:
             raise Mistake(f"{path}: remote_tools: {entry.name}: parameters: {error.message}") from None
+        if keyword := next((word for word in _keywords(entry.parameters) if word in _UNBOUNDED), None):
+            raise Mistake(f"{path}: remote_tools: {entry.name}: parameters: {keyword!r} is not allowed; write it out")
     known = {*TABLE, *(entry.name for entry in settings.remote_tools)}
     for agent in settings.agents.values():
         if unknown := [name for name in agent.tools if name not in known]:
             file = settings.agents_dir / f"{agent.name}.yaml"
             raise Mistake(f"{file}: tools: {unknown[0]!r} is not allowed: there are {', '.join(sorted(known))}")
+
+
+_UNBOUNDED = {
+    "$ref",
+    "$dynamicRef",
+    "$id",
+    "pattern",
+    "patternProperties",
+}  # what a call could fetch, miss or never end
+
+
+def _keywords(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from schema
+        yield from (word for value in schema.values() for word in _keywords(value))
+    elif isinstance(schema, list):
+        yield from (word for value in schema for word in _keywords(value))
 
 
 class Mistake(click.ClickException):

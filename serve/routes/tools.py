@@ -14,8 +14,6 @@ from serve.edge import Edge
 from serve.errors import ApiError, bad_request, not_found
 from serve.wire.parameters import Strict, read
 from tools.caller import Caller
-from tools.errors import ModelShouldRetry
-from tools.table import check_arguments
 
 
 class CallBody(Strict):
@@ -33,19 +31,17 @@ async def listed(request: Request, edge: Edge, caller: Caller) -> Response:
 
 async def call(request: Request, edge: Edge, caller: Caller) -> Response:
     """`{"tool", "status", "result", "elapsed_ms"}`. 400 for arguments that do not fit, 404 for a tool that is not callable
-    alone, 403 without its right."""
+    alone, 403 without its right; each of them is in the audit log, as by any other door."""
     name = request.path_params["tool"]
-    tool = edge.tools.get(name)
+    body = await read(request, edge.settings.http, CallBody)
+    called = await alone.call(edge, caller, "http", name, body.arguments)
+    tool, outcome = edge.tools.get(name), called.outcome
     if tool is None or not tool.reviewed:
         raise not_found("tool that can be called alone", "tool_not_found")
     require(caller, tool.right)
-    body = await read(request, edge.settings.http, CallBody)
-    try:
-        check_arguments(tool, body.arguments)
-    except ModelShouldRetry as error:
-        raise bad_request(f"{error}.", "arguments", "invalid_arguments") from None
-    called = await alone.call(edge, caller, "http", name, body.arguments)
-    if called.outcome.broken:
+    if outcome.broken:
         raise ApiError(503, "tool_unavailable", "What the tool asks is not answering. Try again in a moment.", None, 2)
-    told = {"tool": name, "status": called.outcome.status, "result": called.outcome.result}
+    if outcome.retry:
+        raise bad_request(f"{outcome.result.rstrip('.')}.", "arguments", "invalid_arguments")
+    told = {"tool": name, "status": outcome.status, "result": outcome.result}
     return JSONResponse({**told, "elapsed_ms": called.elapsed_ms})

@@ -256,6 +256,21 @@ async def test_a_part_of_which_nothing_sound_was_reported_is_told(stage: Stage) 
     assert found.left_out == {"parts": 1}
 
 
+async def test_where_no_part_gave_a_report_the_newest_is_read_itself(stage: Stage) -> None:
+    tier = ScriptedTier(INVENTED, INVENTED, INVENTED, INVENTED, of_parts(199), window_tokens=1100)
+    end = End(stage, tier)
+    found = await end.of(long_session(200))
+    assert found.text == of_parts(199).text and found.left_out == {"parts": 3}
+    assert "number 199 of" in end.asked[-1] and "number 0 of" not in end.asked[-1]
+
+
+@pytest.mark.parametrize(("window", "rounds"), [(4096, 4), (40_000, 1)])
+async def test_a_model_reads_at_once_what_one_of_its_size_reads_well(stage: Stage, window: int, rounds: int) -> None:
+    tier = ScriptedTier(of_parts(1), window_tokens=window, max_output_tokens=500)
+    assert (await End(stage, tier).of(long_session(300))).rounds == rounds
+    assert [request.max_tokens for request in tier.requests] == [80] * (rounds - 1) + [MOST_OUTPUT_TOKENS]
+
+
 async def test_a_message_longer_than_the_window_is_read_in_pieces(stage: Stage) -> None:
     words = " ".join(f"export{place}" for place in range(3000))
     tier = ScriptedTier(Round("The person said export1 and export2."), window_tokens=1100)

@@ -70,6 +70,7 @@ def test_a_tool_needs_its_right(service: RunningService) -> None:
     with service.client(service.key(f"t-{secrets.token_hex(6)}", "--right", "chat")) as chatting:
         assert chatting.get("/v1/tools").json()["data"] == []
         assert error_of(call(chatting, "list_models"), 403)["code"] == "right_missing"
+        assert error_of(call(chatting, "run_code"), 404)["code"] == "tool_not_found"
 
 
 def test_services_and_errors_are_for_admins(service: RunningService, http: httpx.Client) -> None:
@@ -120,14 +121,15 @@ def test_an_inner_address_is_not_opened_though_the_person_names_it(http: httpx.C
     for url in ("http://169.254.169.254/latest/meta-data/", f"{service.root}/v1/models"):
         streamed = turn(http, f"Open {url} and tell me what it says.")
         steps = [step for step in streamed.steps if step.get("tool") == "open_page" and step["status"] != "started"]
-        assert all(step["status"] == "failed" for step in steps)
+        assert steps and all(step["status"] == "failed" for step in steps)
 
 
 def test_no_word_of_a_call_is_found_anywhere(service: RunningService, http: httpx.Client) -> None:
     """Markers in a program, its output, its error, a URL, its path and an argument; in every file and shared memory."""
-    marks = {name: f"{name}{secrets.token_hex(8)}" for name in ("program", "printed", "raised", "path", "argument")}
-    turn(http, f"Run this program: print('{marks['program']}' * 2)")
-    turn(http, f"Run this program: raise ValueError('{marks['raised']}')")
+    marks = {name: f"{name}{secrets.token_hex(8)}" for name in ("program", "raised", "path", "argument")}
+    ran = turn(http, f"Run this program and tell me what it prints: print('{marks['program']}' * 2)")
+    assert any(marks["program"] in step["result"] for step in ran.done("run_code")), "it was run, and printed"
+    turn(http, f"Run this program and tell me what it prints: raise ValueError('{marks['raised']}')")
     turn(http, f"Open http://127.0.0.1:9/{marks['path']} and tell me what it says.")
     call(http, "radar_latest", limit=marks["argument"])
     call(http, marks["argument"])

@@ -86,6 +86,26 @@ def test_entities_of_a_feed_are_not_followed(raw: bytes) -> None:
     assert all("root:" not in one["title"] and len(one["title"]) < 2500 for one in found)
 
 
+def item(**values: str) -> dict[str, str]:
+    raw = json.dumps({"items": [values]}).encode()
+    return digests(raw, 1)[0]
+
+
+def test_a_hostile_text_takes_no_time_and_no_half_character() -> None:
+    assert item(title="t", content_text="<" * 900_000)["summary"]
+    assert item(title="<b>Bold</b>\n title", content_text="")["title"] == "Bold title"
+
+
+def test_times_sort_as_times_whatever_their_zone() -> None:
+    items = [
+        {"title": "older", "date_published": "2026-11-02T01:00:00+02:00"},
+        {"title": "newer", "date_published": "2026-11-01T23:30:00Z"},
+        {"title": "never", "date_published": "soon"},
+    ]
+    raw = b"\xef\xbb\xbf" + json.dumps({"items": items}).encode()
+    assert [one["title"] for one in digests(raw, 5)] == ["newer", "older", "never"]
+
+
 def test_a_feed_that_reads_like_a_path_is_not_opened(tmp_path: Path) -> None:
     file = tmp_path / "feed.xml"
     file.write_bytes(RSS)

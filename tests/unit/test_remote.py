@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from configs import loader
-from configs.settings import Gateway, RemoteTool, Settings
-from deployments.platform import _last_error
+from configs.settings import Gateway, Radar, RemoteTool, Settings
+from deployments.identity import IdentityRefused, Signer, Verifier, make_keys
+from deployments.platform import Platform, _last_error
 from deployments.remote import Remote
 from deployments.tiers.errors import EngineFailed
 from tests.serve.gateway import TOOLS
@@ -107,6 +108,38 @@ async def test_a_service_that_hangs_is_left_at_the_deadline(server: tuple[Server
     one.respond = hang
     with pytest.raises(EngineFailed, match="Timeout"):
         await Remote(settings).get("/feed", "token")
+
+
+async def test_a_service_that_dribbles_is_left_at_the_deadline_too(server: tuple[Server, Settings]) -> None:
+    one, settings = server
+
+    async def dribble(head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        while True:
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.2)
+
+    one.respond = dribble
+    with pytest.raises(EngineFailed, match="Timeout"):
+        await Remote(settings).get("/feed", "token")
+
+
+async def test_a_radar_behind_the_gateway_is_read_as_the_caller(
+    server: tuple[Server, Settings], tmp_path: Path
+) -> None:
+    one, settings = server
+    make_keys(tmp_path)
+    one.respond = answer("200 OK", b'{"items": [{"title": "Newest", "date_published": "2026-11-03T00:00:00Z"}]}')
+    platform = object.__new__(Platform)
+    platform._settings = settings.model_copy(update={"radar": Radar(path="/radar")})
+    platform._verifier, platform._remote = Verifier("caller", tmp_path, "platform"), Remote(settings)
+    token = Signer("caller", tmp_path).mint("key|ana", frozenset({"tools.read"}), "platform", "", 60)
+    (digest,) = (await platform.radar(token, "for-the-gateway", 3))["answer"]
+    assert digest["title"] == "Newest" and one.requests[0].startswith("GET /api/radar HTTP/1.1")
+    assert "authorization: bearer for-the-gateway" in one.requests[0].lower()
+    with pytest.raises(IdentityRefused):
+        await platform.radar("key|ana", "for-the-gateway", 3)
 
 
 async def test_a_refusal_is_a_value_and_a_fault_is_an_error(server: tuple[Server, Settings]) -> None:

@@ -190,8 +190,10 @@ def test_config_check_knows_the_tools(tmp_path: Path) -> None:
         ({"name": "run_code"}, "a tool of the project"),
         ({"parameters": {"type": "array"}}, "type: object"),
         ({"parameters": {"type": "object", "required": 5}}, "parameters: 5"),
+        ({"parameters": {"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}}, "'$ref' is not allowed"),
+        ({"parameters": {"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}}}, "'pattern' is not allowed"),
     ],
-    ids=["name-of-ours", "no-object", "no-schema"],
+    ids=["name-of-ours", "no-object", "no-schema", "reference", "pattern"],
 )
 def test_config_check_knows_what_a_remote_tool_may_be(tmp_path: Path, change: dict[str, object], says: str) -> None:
     path = written(

@@ -199,3 +199,22 @@ def test_a_summary_begins_with_the_verdict_and_tells_each_tier() -> None:
         "- deep (chat): healthy, 1 of 1 replicas running, 2 requests now",
         "- fast (chat): healthy, 0 of 0 replicas running",
     ]
+
+
+async def test_half_a_surrogate_pair_never_reaches_an_answer(context: Context) -> None:
+    async def run(context: Context, arguments: dict[str, Any]) -> str:
+        return "a\ud83d"
+
+    tools = {"half": Tool("half", "Tells half.", {"type": "object"}, "tools.read", "read", run)}
+    outcome = await table.call("half", {}, context, ["half"], 100, tools)
+    assert outcome.status == "done" and outcome.result == "a?"
+
+
+async def test_what_acts_on_other_services_is_refused_after_outside_text(context: Context) -> None:
+    async def run(context: Context, arguments: dict[str, Any]) -> str:
+        return "closed"
+
+    tools = {"close": Tool("close", "Closes.", {"type": "object"}, "tools.read", "act", run, outside=True)}
+    assert (await table.call("close", {}, context, ["close"], 100, tools)).status == "done"
+    assert context.reading.tainted
+    assert (await table.call("close", {}, context, ["close"], 100, tools)).status == "refused"

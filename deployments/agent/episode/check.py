@@ -43,9 +43,9 @@ PREAMBLE = re.compile(
 _REPORT_WORDS = frozenset(
     """
     said says told asked wanted wants that they their them person user about with
-    rekla rekao kaže pitala htjela osoba korisnik njezin njezina njezino
-    sagte sagt dass person nutzer ihre ihrem ihren wollte möchte personne elle voulait
-    persona dijo dice quiere detto vuole pessoa disse quer
+    rekla rekao kaže pitala pitao htjela osoba korisnik njezin njezina njezino
+    sagte sagt dass person nutzer ihre ihrem ihren wollte möchte fragte personne elle voulait demandé
+    persona dijo dice preguntó quiere detto chiesto vuole pessoa disse perguntou quer
     """.split()  # noqa: SIM905 (a list of words reads better as words)
 )
 
@@ -73,6 +73,7 @@ def faults(text: str, language: str | None, read: Read) -> list[Fault]:
     return [
         *_of_language(text, language),
         *_form(text),
+        *_echoed(text, language),
         *_unsafe(text),
         *_of_person(text, language),
         *_answers(text, read),
@@ -84,6 +85,7 @@ def sentence_faults(sentence: str, language: str | None, read: Read) -> list[Fau
     """What is wrong with a sentence whatever stands around it."""
     return [
         *_markup(sentence),
+        *_echoed(sentence, language),
         *_unsafe(sentence),
         *_spoken(sentence, language),
         *_answers(sentence, read),
@@ -109,6 +111,15 @@ def _markup(text: str) -> list[Fault]:
     if _LABEL.search(text) or neutral(text) != text or clean(text) != text:
         return [Fault("form", "Write plain sentences, without labels, tags or markup.")]
     return []
+
+
+def _echoed(text: str, language: str | None) -> list[Fault]:
+    """The request itself, which a small model may hand back."""
+    asked = wording.of(language)
+    heads = (asked.ask.partition(":")[0], asked.task.partition(":")[0], wording.RULES)
+    if not any(head.casefold() in text.casefold() for head in heads):
+        return []
+    return [Fault("form", "Do not repeat the request.")]
 
 
 def _unsafe(text: str) -> list[Fault]:

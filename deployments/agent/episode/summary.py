@@ -119,15 +119,18 @@ class _Reporter:
     async def _in_one_part(self) -> Sequence[Line]:
         """The session, or reports of its parts, or reports of those, until one round can read it all.
 
-        It ends: each pass must leave fewer parts than the one before, or the newest part alone is read.
+        It ends: where a pass leaves no fewer parts than there were, or no report, the newest part alone is read.
         """
         parts = await self._parts(self._lines)
         while len(parts) > 1:
             notes = [Line(None, note) for part in parts if (note := await self._note(part))]
-            fewer = await self._parts(notes) if notes else [parts[-1]]
+            if not notes:
+                self.parts_left_out -= 1
+                return parts[-1]
+            fewer = await self._parts(notes)
             if len(fewer) >= len(parts):
                 self.parts_left_out += len(fewer) - 1
-                fewer = fewer[-1:]
+                return fewer[-1]
             parts = fewer
         return parts[0]
 

@@ -13,6 +13,9 @@ from deployments.agent.episode.transcript import Line
 from deployments.tiers.contract import Message
 
 
+RULES = "Rules:"  # what was wrong with an earlier report follows
+
+
 @dataclass(frozen=True)
 class Wording:
     """The words for one language. An example is a session's lines and its report."""
@@ -47,8 +50,8 @@ _EN = Wording(
             "loose and that they can print again.",
         ),
         (
-            ("I teach maths and I want answers with examples.",),
-            "The person said that they teach maths and want answers with examples.",
+            ("I teach maths. Which book has good examples?",),
+            "The person said that they teach maths and asked which book has good examples.",
         ),
     ),
 )
@@ -72,8 +75,8 @@ _HR = Wording(
             "može ispisivati.",
         ),
         (
-            ("Predajem matematiku i želim odgovore s primjerima.",),
-            "Osoba je rekla da predaje matematiku i želi odgovore s primjerima.",
+            ("Predajem matematiku. Koja knjiga ima dobre primjere?",),
+            "Osoba je rekla da predaje matematiku i pitala je koja knjiga ima dobre primjere.",
         ),
     ),
 )
@@ -97,8 +100,8 @@ _DE = Wording(
             "Kabel lose war und sie wieder drucken kann.",
         ),
         (
-            ("Ich unterrichte Mathematik und will Antworten mit Beispielen.",),
-            "Die Person sagte, dass sie Mathematik unterrichtet und Antworten mit Beispielen will.",
+            ("Ich unterrichte Mathematik. Welches Buch hat gute Beispiele?",),
+            "Die Person sagte, dass sie Mathematik unterrichtet, und fragte, welches Buch gute Beispiele hat.",
         ),
     ),
 )
@@ -122,8 +125,8 @@ _FR = Wording(
             "que le câble était débranché et qu'elle peut imprimer.",
         ),
         (
-            ("J'enseigne les maths et je veux des réponses avec des exemples.",),
-            "La personne a dit qu'elle enseigne les maths et veut des réponses avec des exemples.",
+            ("J'enseigne les maths. Quel livre a de bons exemples ?",),
+            "La personne a dit qu'elle enseigne les maths et a demandé quel livre a de bons exemples.",
         ),
     ),
 )
@@ -147,8 +150,8 @@ _ES = Wording(
             "que ya puede imprimir.",
         ),
         (
-            ("Enseño matemáticas y quiero respuestas con ejemplos.",),
-            "La persona dijo que enseña matemáticas y quiere respuestas con ejemplos.",
+            ("Enseño matemáticas. ¿Qué libro tiene buenos ejemplos?",),
+            "La persona dijo que enseña matemáticas y preguntó qué libro tiene buenos ejemplos.",
         ),
     ),
 )
@@ -172,8 +175,8 @@ _IT = Wording(
             "cavo era staccato e che ora può stampare.",
         ),
         (
-            ("Insegno matematica e voglio risposte con esempi.",),
-            "La persona ha detto che insegna matematica e vuole risposte con esempi.",
+            ("Insegno matematica. Quale libro ha buoni esempi?",),
+            "La persona ha detto che insegna matematica e ha chiesto quale libro ha buoni esempi.",
         ),
     ),
 )
@@ -197,8 +200,8 @@ _PT = Wording(
             "que agora pode imprimir.",
         ),
         (
-            ("Ensino matemática e quero respostas com exemplos.",),
-            "A pessoa disse que ensina matemática e quer respostas com exemplos.",
+            ("Ensino matemática. Que livro tem bons exemplos?",),
+            "A pessoa disse que ensina matemática e perguntou que livro tem bons exemplos.",
         ),
     ),
 )
@@ -224,7 +227,7 @@ def prompt(lines: Sequence[Line], language: str | None) -> list[Message]:
 def again(asked: Sequence[Message], rules: Sequence[str], language: str | None) -> list[Message]:
     """The request once more, with what was wrong as rules: told of a mistake, a small model reports the mistake. They come
     last, since all before them is in the engine's cache."""
-    named = "\n".join(["Rules:", *(f"- {rule}" for rule in rules), _ask(language)])
+    named = "\n".join([RULES, *(f"- {rule}" for rule in rules), _ask(language)])
     return [*asked[:-1], {"role": "user", "content": f"{asked[-1]['content']}\n{named}"}]
 
 
