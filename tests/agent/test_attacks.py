@@ -197,7 +197,7 @@ async def test_a_number_means_the_page_that_was_read_last(world: Stage, web: Web
     for name, links in {"doc": ["/one"], "one": ["/two"], "two": ["/doc"]}.items():
         web.answer(f"/{name}", html(f"This is {name}. " + " ".join(f"<a href='{link}'>go</a>" for link in links)))
     tier = ScriptedTier(opens(), opens("[1]"), opens("[1]"), opens(), opens("1"), Round("."))
-    played = await world.play(tier, f"Follow {PAGE}", ALL_TOOLS)
+    played = await world.play(tier, f"Follow {PAGE}", ALL_TOOLS, world.caller(tool_calls_per_turn=6))
     read = [(result or "").split("This is ")[1].split(".")[0] for _, _, result in played.results]
     assert read == ["doc", "one", "two", "doc", "one"] and len(web.requests) == 3
 

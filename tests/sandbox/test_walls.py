@@ -253,7 +253,7 @@ def test_an_ordinary_user_has_every_wall_too(sandbox: Sandbox) -> None:
         capture_output=True,
         text=True,
         cwd="/",
-        timeout=60,
+        timeout=110,
         check=False,
     )
     assert done.stdout == "fine 65534\n\n", done.stderr

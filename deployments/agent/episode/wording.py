@@ -12,7 +12,6 @@ from deployments.agent.data import framed
 from deployments.agent.episode.transcript import Line
 from deployments.tiers.contract import Message
 
-
 RULES = "Rules:"  # what was wrong with an earlier report follows
 
 
@@ -27,6 +26,7 @@ class Wording:
     ask: str
     opening: str  # what a report's sentence begins with
     quoting: str  # the same where a sentence follows as it stands
+    telling: str  # words of the examples that betray a report which repeats them
     examples: tuple[tuple[tuple[str, ...], str], ...]
 
 
@@ -39,6 +39,7 @@ _EN = Wording(
     "Report in one to three sentences that begin with: The person said that",
     "The person said that",
     "The person said:",
+    "printer desk cable loose teach maths",
     (
         (
             (
@@ -64,6 +65,7 @@ _HR = Wording(
     "Izvijesti u jednoj do tri rečenice koje počinju s: Osoba je rekla da",
     "Osoba je rekla da",
     "Osoba je rekla:",
+    "pisač stol kabel labav ispisivati predaje matematiku",
     (
         (
             (
@@ -89,6 +91,7 @@ _DE = Wording(
     "Berichte in ein bis drei Sätzen, die so beginnen: Die Person sagte, dass",
     "Die Person sagte, dass",
     "Die Person sagte:",
+    "Drucker Tisch Kabel lose drucken unterrichtet Mathematik",
     (
         (
             (
@@ -114,6 +117,7 @@ _FR = Wording(
     "Rapporte en une à trois phrases qui commencent par : La personne a dit que",
     "La personne a dit que",
     "La personne a dit :",
+    "imprimante câble débranché imprimer enseigne maths",
     (
         (
             (
@@ -139,6 +143,7 @@ _ES = Wording(
     "Informa en una a tres frases que empiecen por: La persona dijo que",
     "La persona dijo que",
     "La persona dijo:",
+    "impresora cable suelto imprimir enseña matemáticas",
     (
         (
             (
@@ -164,6 +169,7 @@ _IT = Wording(
     "Riferisci in una o tre frasi che iniziano con: La persona ha detto che",
     "La persona ha detto che",
     "La persona ha detto:",
+    "stampante cavo staccato stampare insegna matematica",
     (
         (
             (
@@ -189,6 +195,7 @@ _PT = Wording(
     "Relate em uma a três frases que comecem com: A pessoa disse que",
     "A pessoa disse que",
     "A pessoa disse:",
+    "impressora cabo solto imprimir ensina matemática",
     (
         (
             (
