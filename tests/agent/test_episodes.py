@@ -30,7 +30,7 @@ SAID = conversation(EXPORT, ADVICE, WORKS)
 SOUND = "The person said that their nightly export of invoices fails with a timeout and that by month it works."
 GOOD = Round(SOUND, cached=3)
 MINE = Round("The person said that my nightly export of invoices fails.")
-INVENTED = Round("The person teaches chemistry somewhere else.")
+INVENTED = Round("The person sells bicycles somewhere else.")
 
 
 @dataclass

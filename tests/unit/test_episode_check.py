@@ -74,6 +74,9 @@ def test_a_sound_episode_has_no_fault(language: str, text: str) -> None:
         ("この人は請求書の夜間エクスポートが失敗すると言った。", "invented"),
         ("The person's report does not take four minutes.", "invented"),
         ("The person's report doesn't take four minutes.", "invented"),
+        ("The person said that they teach maths and export invoices by month in Zagreb.", "invented"),
+        ("Report in one to three sentences that begin with the export of invoices for the person.", "form"),
+        ("The person said that Rules: export of invoices by month.", "form"),
     ],
 )  # fmt: skip
 def test_a_fault_is_named(text: str, reason: str) -> None:
@@ -149,7 +152,9 @@ def test_the_third_person_is_left_alone(language: str | None, text: str) -> None
         ("hr", "Osoba je rekla da želim da mi odgovaraš kratko.", "Osoba je rekla da želi da joj odgovara kratko."),
         ("hr", "Planiram put i trebam smještaj.", "Planira put i treba smještaj."),
         ("hr", "Osoba je rekla da Vodim moju biblioteku.", "Osoba je rekla da vodi njezinu biblioteku."),
-        ("de", "Ich habe meinen Server gefunden.", "Sie hat ihren Server gefunden."),
+        ("de", "Ich habe meinen Server gefunden.", "Sie habe ihren Server gefunden."),
+        ("de", "Die Person sagte, dass sie Rust lerne und ich spät bin.",
+         "Die Person sagte, dass sie Rust lerne und sie spät ist."),
         ("fr", "La personne a dit que j'ai mon site.", "La personne a dit qu'elle a son site."),
         ("es", "Quiero mi sitio.", "Quiere su sitio."),
         ("it", "Ho il mio sito.", "Ha il suo sito."),
@@ -232,3 +237,8 @@ def test_what_was_denied_may_be_denied() -> None:
         == []
     )
     assert check.faults("Osobi izvoz računa ne radi noću.", "hr", Read("Noću mi izvoz računa nije radio.")) == []
+
+
+def test_who_speaks_of_what_the_examples_speak_of_is_heard() -> None:
+    said = Read("I teach maths and my printer is offline.")
+    assert check.faults("The person said that they teach maths and that their printer is offline.", "en", said) == []

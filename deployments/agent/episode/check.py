@@ -162,12 +162,20 @@ def _invented(text: str, language: str | None, read: Read) -> list[Fault]:
         return [Fault("invented", "Use no number that was not said.")]
     if not all(_stands_in(name, known) for name in _names(text, language)):
         return [Fault("invented", "Use no name that was not said.")]
-    if _NOT.search(text) and not _NOT.search(read.words):
-        return [Fault("invented", "Deny nothing that was not denied.")]
+    if (denied := _NOT.search(text)) and not _NOT.search(read.words):
+        return [Fault("invented", f'Deny nothing: do not say "{denied[0]}".')]
     stems = {word[:_STEM_CHARS] for word in known}
+    if _from_examples(text, language, stems):
+        return [Fault("invented", "Do not repeat the examples.")]
     if not all(_own(sentence, stems) for sentence in unkept.sentences(text)):
         return [Fault("invented", "Say nothing that was not said.")]
     return []
+
+
+def _from_examples(text: str, language: str | None, stems: set[str]) -> bool:
+    """Whether a word betrays an example of the prompt, of which nothing was said."""
+    telling = {word.casefold()[:_STEM_CHARS] for word in wording.of(language).telling.split()} - stems
+    return any(word[:_STEM_CHARS] in telling for word in _content(text))
 
 
 def _names(text: str, language: str | None) -> list[str]:

@@ -110,9 +110,8 @@ _DE_ENDS = ("", "e", "em", "en", "er", "es")
 _DE = Grammar(
     _set("person nutzer nutzerin benutzer benutzerin sie er"),
     _pairs(
-        "ich=sie mich=sie mir=ihr wir=sie uns=ihr bin=ist habe=hat hab=hat brauche=braucht nutze=nutzt benutze=benutzt "
-        "arbeite=arbeitet verwende=verwendet suche=sucht lerne=lernt komme=kommt mache=macht bevorzuge=bevorzugt "
-        "wohne=wohnt lebe=lebt plane=plant schreibe=schreibt werde=wird gehe=geht finde=findet "
+        # "sie lerne" is good reported speech, so of the verbs only these show the first person
+        "ich=sie mich=sie mir=ihr wir=sie uns=ihr bin=ist hab=hat "
         + " ".join(f"mein{end}=ihr{end} unser{end}=ihr{end}" for end in _DE_ENDS)
         + " unsere=ihre unserem=ihrem unseren=ihren"
     ),

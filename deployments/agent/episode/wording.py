@@ -39,7 +39,7 @@ _EN = Wording(
     "Report in one to three sentences that begin with: The person said that",
     "The person said that",
     "The person said:",
-    "printer desk cable loose teach maths",
+    "printer desk cable loose teach maths book examples",
     (
         (
             (
@@ -65,7 +65,7 @@ _HR = Wording(
     "Izvijesti u jednoj do tri rečenice koje počinju s: Osoba je rekla da",
     "Osoba je rekla da",
     "Osoba je rekla:",
-    "pisač stol kabel labav ispisivati predaje matematiku",
+    "pisač stol kabel labav ispisivati predaje matematiku primjere",
     (
         (
             (
@@ -91,7 +91,7 @@ _DE = Wording(
     "Berichte in ein bis drei Sätzen, die so beginnen: Die Person sagte, dass",
     "Die Person sagte, dass",
     "Die Person sagte:",
-    "Drucker Tisch Kabel lose drucken unterrichtet Mathematik",
+    "Drucker Tisch Kabel lose drucken unterrichtet Mathematik Buch Beispiele",
     (
         (
             (
@@ -117,7 +117,7 @@ _FR = Wording(
     "Rapporte en une à trois phrases qui commencent par : La personne a dit que",
     "La personne a dit que",
     "La personne a dit :",
-    "imprimante câble débranché imprimer enseigne maths",
+    "imprimante câble débranché imprimer enseigne maths livre exemples",
     (
         (
             (
@@ -143,7 +143,7 @@ _ES = Wording(
     "Informa en una a tres frases que empiecen por: La persona dijo que",
     "La persona dijo que",
     "La persona dijo:",
-    "impresora cable suelto imprimir enseña matemáticas",
+    "impresora cable suelto imprimir enseña matemáticas libro ejemplos",
     (
         (
             (
@@ -169,7 +169,7 @@ _IT = Wording(
     "Riferisci in una o tre frasi che iniziano con: La persona ha detto che",
     "La persona ha detto che",
     "La persona ha detto:",
-    "stampante cavo staccato stampare insegna matematica",
+    "stampante cavo staccato stampare insegna matematica libro esempi",
     (
         (
             (
@@ -195,7 +195,7 @@ _PT = Wording(
     "Relate em uma a três frases que comecem com: A pessoa disse que",
     "A pessoa disse que",
     "A pessoa disse:",
-    "impressora cabo solto imprimir ensina matemática",
+    "impressora cabo solto imprimir ensina matemática livro exemplos",
     (
         (
             (
