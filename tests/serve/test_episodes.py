@@ -25,9 +25,14 @@ def messages(*said: str) -> list[dict[str, str]]:
     return [{"role": roles[place % 2], "content": text} for place, text in enumerate(said)]
 
 
-def end(http: httpx.Client, said: list[dict[str, str]], status: int = 201) -> dict[str, Any]:
-    response = http.post(END, json={"agent": "code-reviewer", "messages": said})
-    assert response.status_code == status, response.text
+def end(http: httpx.Client, said: list[dict[str, str]], tries: int = 3) -> dict[str, Any]:
+    """The episode of a session. The smallest model is refused now and then; the answer says that one may try again."""
+    for _ in range(tries):
+        response = http.post(END, json={"agent": "code-reviewer", "messages": said})
+        if response.status_code != 409:
+            break
+        assert response.json()["error"]["code"] == "episode_refused"
+    assert response.status_code == 201, response.text
     answer: dict[str, Any] = response.json()
     return answer
 
@@ -52,7 +57,7 @@ def test_a_session_leaves_one_episode_that_is_recalled_with_its_date(http: httpx
 
 def test_it_is_charged_and_recorded_as_the_persons_own_generation(http: httpx.Client) -> None:
     used = http.get("/v1/usage").json()["tokens"]["used"]
-    end(http, messages(EXPORT))
+    end(http, messages(EXPORT, ADVICE, "By month works, thank you."), tries=1)
     usage = http.get("/v1/usage").json()["tokens"]
     (record,) = http.get("/v1/generations").json()["data"]
     assert (record["tier"], record["agent"], record["outcome"]) == ("fast", "code-reviewer", "completed")

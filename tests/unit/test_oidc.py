@@ -67,8 +67,8 @@ def test_rights_and_limits_come_from_their_claims(verifier: OidcVerifier) -> Non
     "change",
     [
         pytest.param({"exp": 1}, id="J03-expired"),
-        pytest.param({"nbf": int(time.time()) + 600}, id="J03-not-yet"),
-        pytest.param({"iat": int(time.time()) + 600}, id="J03-issued-later"),
+        pytest.param({"nbf": int(time.time()) + 86_400}, id="J03-not-yet"),
+        pytest.param({"iat": int(time.time()) + 86_400}, id="J03-issued-later"),
         pytest.param({"exp": None}, id="J03-no-exp"),
         pytest.param({"iat": None}, id="J03-no-iat"),
         pytest.param({"exp": "later"}, id="J03-exp-a-text"),
