@@ -46,7 +46,14 @@ async def reduced(body: bytes, **bounds: Any) -> Reduced:
 
 def workers() -> set[int]:
     """Children of this process, but for the database that other tests of the session share."""
-    return {child.pid for child in psutil.Process().children() if "postgres" not in child.name()}
+    return {child.pid for child in psutil.Process().children() if not _is_of_the_database(child)}
+
+
+def _is_of_the_database(child: psutil.Process) -> bool:
+    try:
+        return "postgres" in child.name()
+    except psutil.NoSuchProcess:
+        return True  # gone, so no worker
 
 
 @pytest.mark.parametrize("depth", [260, 5_000, 100_000])
