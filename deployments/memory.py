@@ -145,6 +145,7 @@ class MemoryService:
         if sum(await self._counts(new)) > planned_tokens:
             return {"refused": StoreUnavailable("the memory changed meanwhile; try again"), "tokens": 0}
         vectors, tokens = await self._passages([line.draft.text for line in new])
+        await asyncio.to_thread(lambda: [line.draft.language for line in new])  # not while the subject is locked
         by_folded = {line.folded: vector for line, vector in zip(new, vectors, strict=True)}
         try:
             done = await self._store.import_all(subject, file.lines, by_folded)

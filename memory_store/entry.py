@@ -9,10 +9,12 @@ import time
 import unicodedata
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Literal, NewType, get_args
 
 from memory_store.credentials import kind_of_credential
 from memory_store.errors import InvalidEntry
+from memory_store.language import detect
 
 Kind = Literal["fact", "preference", "episode"]
 By = Literal["person", "agent", "session"]
@@ -48,6 +50,11 @@ class Draft:
         check_expiry(self.expires_at)
         if len(self.source.ref) > REF_CHARS or _has_controls(self.source.ref):
             raise InvalidEntry(f"source.ref may have {REF_CHARS} characters, none of them control characters", "source")
+
+    @cached_property
+    def language(self) -> str | None:
+        """ISO 639-1 code, None where it cannot be told; found when it is first asked for."""
+        return detect(self.text)
 
 
 @dataclass(frozen=True)

@@ -47,12 +47,6 @@ select (select count(*) from pg_stat_activity
 -- name: table_bytes
 select pg_total_relation_size('memory.entries') + pg_total_relation_size('memory.entry_vectors')
 
--- name: register_model
-insert into memory.models (model, dimension) values ($1, $2) on conflict (model) do nothing
-
--- name: dimension_of
-select dimension from memory.models where model = $1
-
 -- name: count_pending
 select count(*) from memory.entries e
 where (expires_at is null or expires_at > now())
@@ -77,9 +71,3 @@ delete from memory.entry_vectors where model <> $1
 
 -- name: forget_other_models
 delete from memory.models where model <> $1
-
--- name: count_of
-select count(*) from memory.entries where subject = $1 and (expires_at is null or expires_at > now())
-
--- name: forget_subject
-with gone as (delete from memory.entries where subject = $1 returning 1) select count(*) from gone

@@ -1,6 +1,6 @@
 -- Every statement runs as recall_memory in a transaction that has set recall.subject; row-level security is the second
 -- wall, the condition on subject is the first and lets the primary key be used. What has expired is never read, and is
--- deleted before a write could meet it.
+-- deleted before a write could meet it. `subjects.py` and `models.py` run some as recall_maintenance, which sees all rows.
 
 -- name: act_as
 -- Bound to this transaction alone, so a pooled connection never carries a subject over.

@@ -12,7 +12,7 @@ import asyncpg
 import numpy as np
 from pgvector import HalfVector
 
-from memory_store.errors import WrongDimension
+from memory_store import models
 from memory_store.store import Vector
 from memory_store.upkeep import SQL
 
@@ -41,7 +41,7 @@ async def reembed(connection: asyncpg.Connection, model: Model, progress: Progre
 
     Raises WrongDimension when vectors of a model of this name have another dimension.
     """
-    await register(connection, model.name, model.dimension)
+    await models.register(connection, model.name, model.dimension)
     done = 0
     while left := await pending(connection, model.name):
         before = done
@@ -57,14 +57,6 @@ async def prune(connection: asyncpg.Connection, model: str) -> None:
     """Delete the vectors of all other models."""
     await connection.execute(SQL["drop_other_models"], model)
     await connection.execute(SQL["forget_other_models"], model)
-
-
-async def register(connection: asyncpg.Connection, model: str, dimension: int) -> None:
-    """Note a model's dimension on its first use. Raises WrongDimension when it had another one before."""
-    await connection.execute(SQL["register_model"], model, dimension)
-    known = await connection.fetchval(SQL["dimension_of"], model)
-    if known != dimension:
-        raise WrongDimension(known, dimension)
 
 
 async def _pass(connection: asyncpg.Connection, model: Model) -> AsyncIterator[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ import asyncpg
 import numpy as np
 from pgvector import HalfVector
 
+from memory_store import models
 from memory_store.entry import (
     Draft,
     Entry,
@@ -100,10 +101,7 @@ class MemoryStore:
     async def register_model(self) -> None:
         """Note the model's dimension on its first use. Raises WrongDimension when it had another one before."""
         async with self._pool.acting_as("") as connection:  # nobody
-            await connection.execute(SQL["register_model"], self._model, self._dimension)
-            known = await connection.fetchval(SQL["dimension_of"], self._model)
-        if known != self._dimension:
-            raise WrongDimension(known, self._dimension)
+            await models.register(connection, self._model, self._dimension)
 
     async def keep(self, subject: str, draft: Draft, vector: Vector) -> Kept:
         """Keep a draft, or find the entry whose text is the same after folding. Raises MemoryFull, WrongDimension."""
@@ -264,12 +262,12 @@ async def _free_ids(connection: Connection, subject: str, lines: Sequence[Line])
 
 
 def _values(subject: str, draft: Draft, folded: bytes) -> tuple[Any, ...]:
-    source = {"by": draft.source.by, "ref": draft.source.ref}
-    return subject, new_id(), draft.kind, draft.text, folded, source, detect(draft.text), draft.expires_at
+    source = asdict(draft.source)
+    return subject, new_id(), draft.kind, draft.text, folded, source, draft.language, draft.expires_at
 
 
 def _changed(change: Change, folded: bytes | None) -> tuple[Any, ...]:
-    source = {"by": change.source.by, "ref": change.source.ref}
+    source = asdict(change.source)
     language = detect(change.text) if change.text is not None else None
     return change.text, folded, language, change.kind, change.sets_expiry, change.expires_at, source
 
@@ -281,8 +279,8 @@ def _columns(lines: Sequence[Line], ids: Collection[EntryId]) -> tuple[list[Any]
         [line.draft.kind for line in lines],
         [line.draft.text for line in lines],
         [line.folded for line in lines],
-        [{"by": line.draft.source.by, "ref": line.draft.source.ref} for line in lines],
-        [detect(line.draft.text) for line in lines],
+        [asdict(line.draft.source) for line in lines],
+        [line.draft.language for line in lines],
         [line.created_at for line in lines],
         [line.updated_at for line in lines],
         [line.draft.expires_at for line in lines],

@@ -1,18 +1,17 @@
-"""A whole subject's entries, for the operator who removes a person."""
+"""A whole subject's entries, for the operator who removes a person. `connection` is one of recall_maintenance."""
 
 from __future__ import annotations
 
 import asyncpg
 
-from memory_store.upkeep import SQL
+from memory_store.pool import SQL
 
 
 async def count(connection: asyncpg.Connection, subject: str) -> int:
-    """How many entries the subject has; `connection` is one of recall_maintenance."""
-    return int(await connection.fetchval(SQL["count_of"], subject))
+    """How many entries the subject has."""
+    return int(await connection.fetchval(SQL["count"], subject))
 
 
 async def forget(connection: asyncpg.Connection, subject: str) -> int:
     """Delete every entry of the subject with all that derives from it; how many there were."""
-    async with connection.transaction():
-        return int(await connection.fetchval(SQL["forget_subject"], subject))
+    return int(await connection.fetchval(SQL["forget_all"], subject))

@@ -34,6 +34,7 @@ from tools.tool import Context, Tool
 
 log = logging.getLogger(__name__)
 _REQUEST_SECONDS = 60  # bound on what is not a turn
+_ALONE_CHARS = 20_000  # of a result that no small model has to read
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ class Edge:
     def context(self, caller: Caller) -> Context:
         """What a tool called alone runs in: the caller's services, and no turn."""
         mint = self._mint(caller, "", _REQUEST_SECONDS)
-        memory = ToolsMemory(self.memory(caller))
-        return Context(caller, memory, CallersPlatform(self._platform, mint, models(self.settings)), "alone")
+        platform = CallersPlatform(self._platform, mint, models(self.settings))
+        return Context(caller, ToolsMemory(self.memory(caller)), platform, "alone", result_chars=_ALONE_CHARS)
 
     def account(self, caller: Caller, seconds: float = _REQUEST_SECONDS) -> Account:
         """The caller's budget for a request that is not a turn."""

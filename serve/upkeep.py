@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 from configs import folders
 from configs.settings import Settings
@@ -24,17 +25,17 @@ log = logging.getLogger(__name__)
 class Upkeep:
     """Runs from `open` to `close`, as recall_maintenance."""
 
-    def __init__(self, settings: Settings, database: LedgerDatabase) -> None:
+    def __init__(self, settings: Settings, connect_to: dict[str, Any], database: LedgerDatabase) -> None:
         self._settings = settings
+        self._connect_to = connect_to
         self._database = database
-        self._connect = connect.arguments(settings.database, folders.secrets(settings), "recall_maintenance")
         self._task = asyncio.create_task(self._run())
 
     @classmethod
     async def open(cls, settings: Settings) -> Upkeep:
         """Raises LedgerUnavailable."""
         arguments = connect.arguments(settings.database, folders.secrets(settings), "recall_maintenance")
-        return cls(settings, await LedgerDatabase.open(arguments, 1))
+        return cls(settings, arguments, await LedgerDatabase.open(arguments, 1))
 
     async def close(self) -> None:
         self._task.cancel()
@@ -61,7 +62,7 @@ class Upkeep:
         async with self._database.connection() as connection:
             due = await upkeep.scrub_is_due(connection, hour)
         if due:
-            async with upkeep.connected(self._connect) as connection:
+            async with upkeep.connected(self._connect_to) as connection:
                 await upkeep.scrub(connection)
 
 

@@ -48,11 +48,9 @@ def prepare(context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def allowed(asked: str, context: Context) -> str:
     """The URL as the person or a page wrote it. Raises ModelShouldRetry, ModelShouldKnow."""
-    if number := _NUMBER.fullmatch(asked.strip()):
-        links, place = context.reading.numbered, int(number[1])
-        if not 1 <= place <= len(links):
-            raise ModelShouldRetry(f"There is no link {place}; the page opened last has {len(links)}.")
-        return links[place - 1]
+    if number := _NUMBER.fullmatch(asked.strip()):  # one that meant a link is its URL by now
+        links = context.reading.numbered
+        raise ModelShouldRetry(f"There is no link {int(number[1])}; the page opened last has {len(links)}.")
     known = {_plain(one): one for one in (*context.reading.links, *written_in(context.written))}
     if (url := known.get(_plain(asked))) is None:
         raise ModelShouldKnow(

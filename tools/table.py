@@ -63,7 +63,6 @@ async def call(
     arguments: Any,
     context: Context,
     offered: Collection[str],
-    result_chars: int,
     tools: Mapping[str, Tool] = TABLE,
 ) -> Outcome:
     """Run a tool as the caller. Never raises for what a model or a service does; cancellation passes through."""
@@ -77,7 +76,7 @@ async def call(
     except ToolError as error:
         if isinstance(error, PageRefused):
             context.reading.tainted = True  # the name of a host is text from outside too
-        return _failure(error, result_chars)
+        return _failure(error, context.result_chars)
     except TimeoutError:
         if not deadline.expired():
             raise
@@ -85,7 +84,7 @@ async def call(
     if tool.outside:
         context.reading.tainted = True
     result = told if isinstance(told, Result) else Result(told)
-    return Outcome("done", _capped(result.text, result_chars), host=result.host, page_bytes=result.page_bytes)
+    return Outcome("done", _capped(result.text, context.result_chars), host=result.host, page_bytes=result.page_bytes)
 
 
 def _failure(error: ToolError, result_chars: int) -> Outcome:
@@ -103,9 +102,9 @@ def _refusal(name: str, context: Context, offered: Collection[str], tools: Mappi
     tool = tools[name]
     if not context.caller.may(tool.right):
         return f"The caller lacks the right {tool.right}."
-    if tool.kind == "memory" and context.is_tainted:
+    if tool.kind == "memory" and context.reading.tainted:
         return "Outside text is part of this conversation, so it cannot change memory. The person can do it themselves."
-    if tool.kind == "act" and tool.outside and context.is_tainted:
+    if tool.kind == "act" and tool.outside and context.reading.tainted:
         return "Outside text is part of this conversation, so it cannot act on other services. The person can do it."
     return None
 

@@ -25,7 +25,8 @@ class Result:
 
 @dataclass
 class Reading:
-    """What a turn has read so far. Pages stay for the turn, so that a further window costs no second request."""
+    """What a turn has read so far; tainted from the start where its conversation is. Pages stay for the turn, so that a
+    further window costs no second request."""
 
     tainted: bool = False
     pages: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -45,7 +46,6 @@ class Context:
     platform: PlatformService
     agent: str
     said: str = ""
-    tainted: bool = False  # before the turn read anything
     labels: Mapping[str, str] = field(default_factory=dict)
     shown: Mapping[str, str] = field(default_factory=dict)
     written: str = ""
@@ -54,10 +54,6 @@ class Context:
     allowance: Allowance = field(default_factory=Unlimited)
     reading: Reading = field(default_factory=Reading)
     result_chars: int = 2000
-
-    @property
-    def is_tainted(self) -> bool:
-        return self.tainted or self.reading.tainted
 
 
 @dataclass(frozen=True)

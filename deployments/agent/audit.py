@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+import time
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from deployments.ledger.records import Door, Records, ToolCallRecord
-from tools.table import Outcome
+from tools.table import FAULT, Outcome
 
 _UNKNOWN = "unknown"
 
@@ -29,6 +30,25 @@ class Made:
 def known(name: str, tools: Collection[str]) -> str:
     """The tool's name; one that a model or a caller made up could hold a person's words."""
     return name if name in tools else _UNKNOWN
+
+
+Ended = Callable[[Outcome, datetime, int], Awaitable[None]]
+
+
+async def watched(work: Awaitable[Outcome], cut: Outcome, ended: Ended) -> tuple[Outcome, int]:
+    """How a call ended and after how many milliseconds. `ended` is told both, and when it began, whatever happens: `cut` is
+    the outcome where the deadline or the client's leaving ends it, and a fault of ours is no timeout."""
+    began, started_at = time.monotonic(), datetime.now(UTC)
+    outcome, elapsed_ms = cut, 0
+    try:
+        outcome = await work
+    except Exception:
+        outcome = FAULT
+        raise
+    finally:
+        elapsed_ms = round((time.monotonic() - began) * 1000)
+        await ended(outcome, started_at, elapsed_ms)
+    return outcome, elapsed_ms
 
 
 async def write(records: Records, made: Made, arguments: Any, outcome: Outcome) -> None:

@@ -13,16 +13,17 @@ from contextlib import aclosing
 from typing import Any
 
 from deployments.agent import prompt
-from deployments.agent.account import Spending, finished
+from deployments.agent.account import Spending
 from deployments.agent.citations import cited
 from deployments.agent.errors import ContextLengthExceeded, DeadlineExceeded
 from deployments.agent.events import Ended, Event, Stepped, StopReason, Text
+from deployments.agent.generation import deltas, recorded
 from deployments.agent.tool_phase import ToolPhase
 from deployments.agent.world import TurnRequest, World
-from deployments.ledger.errors import BudgetExhausted, LedgerError
+from deployments.ledger.errors import BudgetExhausted
 from deployments.ledger.records import Generation
 from deployments.tiers.contract import ChatRequest, Delta, Usage
-from deployments.tiers.errors import Overloaded, SchemaUnsupported, TierUnavailable
+from deployments.tiers.errors import SchemaUnsupported
 from tools.errors import PlatformBroken
 from tools.step import Step, StepStatus
 from tools.tool import Context, Reading
@@ -56,11 +57,11 @@ class Turn:
         Raises, before the first event only, ContextLengthExceeded, DeadlineExceeded and what ledger and tiers refuse;
         after it whatever broke, so that the edge ends the stream with an error.
         """
-        world, seconds = self._world, self._world.tier.deadline_seconds
+        async with recorded(self._world, self._record, self._heard):
+            await self._within_deadline(self._world.tier.deadline_seconds)
+
+    async def _within_deadline(self, seconds: float) -> None:
         try:
-            await world.turns.open(
-                self._record.id, world.caller.subject, world.caller.limits.turns_parallel, world.lasts
-            )
             async with asyncio.timeout(seconds) as deadline:
                 reason = await self._converse()
             self._end(reason)
@@ -70,11 +71,6 @@ class Turn:
             if not self._began:
                 raise DeadlineExceeded(seconds) from None
             self._end("deadline")
-        except asyncio.CancelledError:
-            self._record.outcome = "cancelled"
-            raise
-        finally:
-            await finished(self._close())
 
     async def _converse(self) -> StopReason:
         tools = await self._tool_phase()
@@ -119,22 +115,18 @@ class Turn:
             self._messages, most, offered, self._request.sampling, schema, None if quiet else self._request.top_logprobs
         )
         last, said_before = Delta(finish="stop"), len(self._answer)
-        spending.used = prompt_tokens
+        completion_before = self._record.completion_tokens
         try:
-            async with aclosing(self._world.tier.chat(request)) as deltas:
-                async for last in deltas:
-                    spending.used = prompt_tokens + last.tokens
+            round_of = deltas(self._world.tier, request, prompt_tokens, spending, self._record)
+            async with aclosing(round_of) as pieces:
+                async for last in pieces:
                     if quiet and last.text.strip():
                         break  # it answers; the schema binds the round that follows
                     if last.text or last.logprobs:
                         self._say(last)
-        except (Overloaded, TierUnavailable):
-            spending.used = spending.used if last.tokens else 0  # a round the tier did not take costs nothing
-            raise
         finally:
-            usage = last.usage or Usage(prompt_tokens, last.tokens)
-            self._account_for(usage, spending)
-            self._unheard_tokens += usage.completion if len(self._answer) == said_before else 0
+            if len(self._answer) == said_before:
+                self._unheard_tokens += self._record.completion_tokens - completion_before
         return last
 
     async def _recall(self, offered: list[dict[str, Any]], prompt_tokens: int) -> int:
@@ -179,7 +171,7 @@ class Turn:
 
     async def _tool_phase(self) -> ToolPhase | None:
         agent, world = self._request.agent, self._world
-        self._record.tainted = self._request.page is not None or not await self._heard_only_clean_answers()
+        self._reading.tainted = self._request.page is not None or not await self._heard_only_clean_answers()
         if agent is None:
             return None
         said = self._request.messages[-1]["content"] if self._request.messages[-1]["role"] == "user" else ""
@@ -189,7 +181,6 @@ class Turn:
             world.platform,
             agent.name,
             said,
-            self._record.tainted,
             self._labels,
             self._texts,
             "\n".join(message["content"] for message in self._request.messages if message["role"] == "user"),
@@ -220,14 +211,6 @@ class Turn:
         remembers = request.agent is not None and request.agent.remembers
         return bool(asks) and remembers and request.recall and self._world.caller.may("memory")
 
-    def _account_for(self, usage: Usage, spending: Spending) -> None:
-        if spending.used == 0:
-            return
-        spending.used = usage.prompt + usage.completion
-        self._record.prompt_tokens += usage.prompt
-        self._record.completion_tokens += usage.completion
-        self._record.cached_tokens += usage.cached
-
     def _say(self, delta: Delta) -> None:
         self._answer.append(delta.text)
         self._emit(Text(delta.text, delta.logprobs))
@@ -249,14 +232,10 @@ class Turn:
         usage = Usage(self._record.prompt_tokens, self._record.completion_tokens, self._record.cached_tokens)
         self._emit(Ended(reason, usage, self._shown, cited("".join(self._answer), self._labels)))
 
-    async def _close(self) -> None:
-        """Whatever happened: the turn stops counting and its record is written."""
-        self._record.tainted = self._record.tainted or self._reading.tainted
-        try:
-            await self._world.turns.close(self._record.id)
-            await self._world.records.add_generation(self._record, "".join(self._answer))
-        except LedgerError:
-            log.warning("the record of a turn could not be written")
+    def _heard(self) -> str:
+        """The answer so far; by now it is known what the turn read."""
+        self._record.tainted = self._reading.tainted
+        return "".join(self._answer)
 
 
 def _ending(last: Delta, tools: ToolPhase | None) -> StopReason:

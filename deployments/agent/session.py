@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from configs import settings
-from deployments.agent.account import finished
 from deployments.agent.as_caller import Episodes
 from deployments.agent.episode.summary import Summary, summarise
 from deployments.agent.errors import DeadlineExceeded
+from deployments.agent.generation import recorded
 from deployments.agent.world import World
-from deployments.ledger.errors import LedgerError
 from deployments.ledger.records import Generation
 from deployments.tiers.contract import Message
 
@@ -37,31 +36,18 @@ class SessionEnd:
 
         Raises EpisodeRefused when no sound summary can be made, DeadlineExceeded, and what ledger, tiers and store refuse.
         """
-        world, subject = self.world, self.world.caller.subject
-        try:
-            await world.turns.open(self.record.id, subject, world.caller.limits.turns_parallel, world.lasts)
-            async with asyncio.timeout(self.settings.deadline_seconds):
-                summary = await self._summary()
-            entry = await self.episodes.write(subject, summary.text, self.agent)
+        async with recorded(self.world, self.record, lambda: None):
+            try:
+                async with asyncio.timeout(self.settings.deadline_seconds):
+                    summary = await self._summary()
+            except TimeoutError:
+                raise DeadlineExceeded(self.settings.deadline_seconds) from None
+            entry = await self.episodes.write(self.world.caller.subject, summary.text, self.agent)
             self.record.stop_reason, self.record.outcome = "answered", "completed"
             return entry | {"left_out": summary.left_out}
-        except TimeoutError:
-            raise DeadlineExceeded(self.settings.deadline_seconds) from None
-        except asyncio.CancelledError:
-            self.record.outcome = "cancelled"
-            raise
-        finally:
-            await finished(self._close())
 
     async def _summary(self) -> Summary:
         world = self.world
         return await summarise(
             self.messages, world.caller.subject, world.tier, world.account, world.records, self.record, self.settings
         )
-
-    async def _close(self) -> None:
-        try:
-            await self.world.turns.close(self.record.id)
-            await self.world.records.add_generation(self.record, None)
-        except LedgerError:
-            log.warning("the record of a session's end could not be written")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from configs.settings import Agent
@@ -68,21 +67,18 @@ class ToolPhase:
     async def _one(self, index: int, call: ToolCall, within_limit: bool) -> table.Outcome:
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
         self.emit(Step(index, "tool", "started", call.name, arguments))
-        began, started_at = time.monotonic(), datetime.now(UTC)
-        outcome = _CUT
-        try:
-            outcome = await self._outcome(call) if within_limit else _OVER_LIMIT
-        except Exception:  # a fault of ours ends the turn, and is no timeout
-            outcome = table.FAULT
-            raise
-        finally:  # a call that the deadline or the client's leaving cuts is told and recorded too
-            elapsed_ms = round((time.monotonic() - began) * 1000)
+
+        async def ended(outcome: table.Outcome, started_at: datetime, elapsed_ms: int) -> None:
             self.emit(Step(index, "tool", outcome.status, call.name, arguments, outcome.result, elapsed_ms=elapsed_ms))
             await finished(self._record(call, outcome, started_at, elapsed_ms))
+
+        outcome, _ = await audit.watched(self._outcome(call, within_limit), _CUT, ended)
         return outcome
 
-    async def _outcome(self, call: ToolCall) -> table.Outcome:
+    async def _outcome(self, call: ToolCall, within_limit: bool) -> table.Outcome:
         """The same call again is answered from the first; a third time ends the phase."""
+        if not within_limit:
+            return _OVER_LIMIT
         call = self._prepared(call)
         key = json.dumps([call.name, call.arguments], sort_keys=True)
         times, running = self._seen.get(key) or (0, asyncio.ensure_future(self._call(call)))
@@ -100,8 +96,7 @@ class ToolPhase:
 
     async def _call(self, call: ToolCall) -> table.Outcome:
         offered = {one["function"]["name"] for one in functions(self.agent, self.tools, self.context.caller.may)}
-        chars = self.agent.bounds.result_chars
-        return await table.call(call.name, call.arguments, self.context, offered, chars, self.tools)
+        return await table.call(call.name, call.arguments, self.context, offered, self.tools)
 
     async def _record(self, call: ToolCall, outcome: table.Outcome, started_at: datetime, elapsed_ms: int) -> None:
         known = audit.known(call.name, self.tools)

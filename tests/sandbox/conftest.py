@@ -14,6 +14,7 @@ from deployments.sandbox import watch
 from deployments.sandbox.account import accounts
 from deployments.sandbox.errors import SandboxFailed, SandboxUnfit
 from deployments.sandbox.run import Limits, Result, Sandbox
+from tests.conftest import is_of_the_database
 
 LIMITS = Limits(wall_seconds=20, memory_mib=256)
 SLOTS = 2
@@ -62,7 +63,7 @@ async def nothing_is_left(request: pytest.FixtureRequest) -> AsyncIterator[None]
 
 def of_runs() -> Iterator[int]:
     """Processes below this one, but for the database that other tests of the session share."""
-    return (pid for pid in watch.descendants(os.getpid()) if b"postgres" not in command(pid))
+    return (pid for pid in watch.descendants(os.getpid()) if not is_of_the_database(pid))
 
 
 def command(pid: int) -> bytes:

@@ -20,6 +20,7 @@ from deployments.sandbox.errors import SandboxFailed, SandboxUnfit
 from deployments.sandbox.escapes import ESCAPES
 from deployments.sandbox.limits import Limits
 from deployments.sandbox.run import Sandbox
+from tests.conftest import is_of_the_database
 from tests.sandbox.conftest import LIMITS, SLOTS, Runs, command, of_runs
 from tests.sandbox.test_running import SLEEPS, running
 
@@ -303,7 +304,7 @@ async def test_a_killed_helper_takes_the_program_with_it(sandbox: Sandbox, victi
     task = asyncio.create_task(sandbox.run(SLEEPS))
     async with asyncio.timeout(10):
         await running(1)
-    (started,) = [pid for pid in watch.children(os.getpid()) if b"postgres" not in command(pid)]
+    (started,) = [pid for pid in watch.children(os.getpid()) if not is_of_the_database(pid)]
     below = list(watch.descendants(started))
     os.kill(started if victim == "launcher" else below[0], signal.SIGKILL)
     with pytest.raises(SandboxFailed, match=r"without a word|died of signal 9"):

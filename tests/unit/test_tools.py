@@ -14,7 +14,7 @@ from tools import table
 from tools.caller import Caller
 from tools.errors import ModelShouldKnow, PlatformBroken
 from tools.platform_status import summarise
-from tools.tool import Context, Tool
+from tools.tool import Context, Reading, Tool
 
 OFFERED = set(table.TABLE)
 TIER = {"name": "deep", "kind": "chat", "health": "healthy", "replicas": 1, "target": 1, "ongoing": 2}
@@ -57,7 +57,7 @@ def context() -> Context:
 async def called(
     context: Context, name: str, arguments: Any, offered: set[str] = OFFERED, chars: int = 500
 ) -> tuple[str, str]:
-    outcome = await table.call(name, arguments, context, offered, chars)
+    outcome = await table.call(name, arguments, replace(context, result_chars=chars), offered)
     return outcome.status, outcome.result
 
 
@@ -94,7 +94,9 @@ async def test_rights_are_checked_when_the_call_runs(context: Context, name: str
 
 @pytest.mark.parametrize("name", ["remember", "forget"])
 async def test_outside_text_cannot_change_memory(context: Context, name: str) -> None:
-    assert (await called(replace(context, tainted=True), name, {"text": "I like tea.", "entry": "m1"}))[0] == "refused"
+    assert (
+        await called(replace(context, reading=Reading(tainted=True)), name, {"text": "I like tea.", "entry": "m1"})
+    )[0] == "refused"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ async def test_the_three_failures(context: Context) -> None:
     platform.fault = ModelShouldKnow("The thing is gone.")
     assert await called(context, "platform_status", {}) == ("failed", "The thing is gone.")
     platform.fault = PlatformBroken("secret-detail")
-    outcome = await table.call("platform_status", {}, context, OFFERED, 500)
+    outcome = await table.call("platform_status", {}, context, OFFERED)
     assert outcome.broken and outcome.status == "failed" and "secret-detail" not in outcome.result
 
 
@@ -142,7 +144,7 @@ async def test_a_refused_call_did_nothing(context: Context) -> None:
     memory = context.memory
     assert isinstance(memory, Memory)
     for refused in (
-        replace(context, tainted=True),
+        replace(context, reading=Reading(tainted=True)),
         replace(context, caller=replace(context.caller, rights=frozenset())),
     ):
         await called(refused, "remember", {"text": "I like tea."})
@@ -151,7 +153,7 @@ async def test_a_refused_call_did_nothing(context: Context) -> None:
 
 
 async def test_outside_text_does_not_stop_reading(context: Context) -> None:
-    assert (await called(replace(context, tainted=True), "platform_status", {}))[0] == "done"
+    assert (await called(replace(context, reading=Reading(tainted=True)), "platform_status", {}))[0] == "done"
 
 
 @pytest.mark.parametrize("entry", ["m1", "[m1]", " [m1] ", "m_1"])
@@ -206,7 +208,7 @@ async def test_half_a_surrogate_pair_never_reaches_an_answer(context: Context) -
         return "a\ud83d"
 
     tools = {"half": Tool("half", "Tells half.", {"type": "object"}, "tools.read", "read", run)}
-    outcome = await table.call("half", {}, context, ["half"], 100, tools)
+    outcome = await table.call("half", {}, context, ["half"], tools)
     assert outcome.status == "done" and outcome.result == "a?"
 
 
@@ -215,6 +217,6 @@ async def test_what_acts_on_other_services_is_refused_after_outside_text(context
         return "closed"
 
     tools = {"close": Tool("close", "Closes.", {"type": "object"}, "tools.read", "act", run, outside=True)}
-    assert (await table.call("close", {}, context, ["close"], 100, tools)).status == "done"
+    assert (await table.call("close", {}, context, ["close"], tools)).status == "done"
     assert context.reading.tainted
-    assert (await table.call("close", {}, context, ["close"], 100, tools)).status == "refused"
+    assert (await table.call("close", {}, context, ["close"], tools)).status == "refused"

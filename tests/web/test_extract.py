@@ -19,6 +19,7 @@ from deployments.web.errors import TooComplex, Unreadable
 from deployments.web.extract import Extractor
 from deployments.web.reduce import Job, Reduced
 from deployments.web.settings import WebSettings
+from tests.conftest import is_of_the_database
 from tests.web.conftest import Web, response
 from tests.web.test_charset import CROATIAN
 from tools.windows import window
@@ -46,14 +47,7 @@ async def reduced(body: bytes, **bounds: Any) -> Reduced:
 
 def workers() -> set[int]:
     """Children of this process, but for the database that other tests of the session share."""
-    return {child.pid for child in psutil.Process().children() if not _is_of_the_database(child)}
-
-
-def _is_of_the_database(child: psutil.Process) -> bool:
-    try:
-        return "postgres" in child.name()
-    except psutil.NoSuchProcess:
-        return True  # gone, so no worker
+    return {child.pid for child in psutil.Process().children() if not is_of_the_database(child.pid)}
 
 
 @pytest.mark.parametrize("depth", [260, 5_000, 100_000])

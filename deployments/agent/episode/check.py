@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from deployments.agent.data import clean, neutral
 from deployments.agent.episode import person, unkept, wording
 from deployments.agent.episode.errors import Reason
+from memory_store.entry import TEXT_CHARS
 from memory_store.language import detect
 
-MOST_WORDS, MOST_CHARS = 80, 500
+MOST_WORDS, MOST_CHARS = 80, TEXT_CHARS
 _LEAST_WORDS = 3
 _OWN_SHARE = 0.5  # of a sentence's longer words must stand in what was read
 _STEM_CHARS = 5  # inflected forms of one word mostly share so many

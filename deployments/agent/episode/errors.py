@@ -5,12 +5,11 @@ EpisodeRefused      nothing sound could be kept; `reason` says which rule was th
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 from deployments.agent.errors import AgentError
 
 Reason = Literal["empty", "language", "person", "unsafe", "invented", "form"]
-REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
 class EpisodeRefused(AgentError):

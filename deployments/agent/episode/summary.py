@@ -19,10 +19,10 @@ from deployments.agent.episode.errors import EpisodeRefused
 from deployments.agent.episode.mend import mended
 from deployments.agent.episode.transcript import KnowsAnswers, Line, read, words_of
 from deployments.agent.errors import ContextLengthExceeded
+from deployments.agent.generation import deltas
 from deployments.agent.world import TierPort
 from deployments.ledger.records import Generation
-from deployments.tiers.contract import ChatRequest, Delta, Message, Usage
-from deployments.tiers.errors import Overloaded, TierUnavailable
+from deployments.tiers.contract import ChatRequest, Delta, Message
 from memory_store.language import detect
 
 MOST_OUTPUT_TOKENS = 160
@@ -166,27 +166,12 @@ class _Reporter:
 
     async def _generate(self, request: ChatRequest, prompt_tokens: int, spending: Spending) -> str:
         written, last = [], Delta(finish="stop")
-        spending.used = prompt_tokens
-        try:
-            async with aclosing(self._tier.chat(request)) as deltas:
-                async for last in deltas:
-                    spending.used = prompt_tokens + last.tokens
-                    written.append(last.text)
-        except (Overloaded, TierUnavailable):
-            spending.used = spending.used if last.tokens else 0  # a round the tier did not take costs nothing
-            raise
-        finally:
-            self._account_for(last.usage or Usage(prompt_tokens, last.tokens), spending)
+        round_of = deltas(self._tier, request, prompt_tokens, spending, self._record)
+        async with aclosing(round_of) as pieces:
+            async for last in pieces:
+                written.append(last.text)
         text = "".join(written).strip()
         return _UNFINISHED.sub("", text) if last.finish == "length" else text
-
-    def _account_for(self, usage: Usage, spending: Spending) -> None:
-        if spending.used == 0:
-            return
-        spending.used = usage.prompt + usage.completion
-        self._record.prompt_tokens += usage.prompt
-        self._record.completion_tokens += usage.completion
-        self._record.cached_tokens += usage.cached
 
     def _most_output(self) -> int:
         return min(MOST_OUTPUT_TOKENS, self._tier.max_output_tokens)
