@@ -43,14 +43,6 @@ def passable_folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def is_of_the_database(pid: int) -> bool:
-    """Whether a process below this one belongs to the server that the session's tests share, or is gone."""
-    try:
-        return b"postgres" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return True
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
     """A started server, shared: make databases and roles of your own in it, and never stop it."""

@@ -27,6 +27,8 @@ class Descriptors:
 
     program: int
     status: int
+    hold: int
+    """Read until something comes; the program starts after that."""
     filters: tuple[int, ...]
 
 
@@ -41,7 +43,7 @@ def arguments(room: Room, limits: Limits, descriptors: Descriptors) -> list[str]
         *("--size", str(limits.work_bytes), "--perms", "0700", "--tmpfs", "/tmp"),  # noqa: S108
         *("--perms", "0444", "--file", str(descriptors.program), PROGRAM),
         *("--remount-ro", "/", "--chdir", "/tmp"),  # noqa: S108
-        *("--json-status-fd", str(descriptors.status)),
+        *("--json-status-fd", str(descriptors.status), "--block-fd", str(descriptors.hold)),
         *(word for one in descriptors.filters for word in ("--add-seccomp-fd", str(one))),
     ]
 

@@ -48,7 +48,7 @@ def main(order: str) -> None:
 
 
 def _run(told: Order) -> Report:
-    ours = (told["report"], told["leash"], told["status_read"])
+    ours = (told["report"], told["leash"], told["status_read"], told["let_go"])
     _close_all_but({0, 1, 2, *ours, *told["passed"]})
     for kept in ours:
         os.set_inheritable(kept, False)
@@ -61,8 +61,11 @@ def _run(told: Order) -> Report:
     launcher, monitor = os.getpid(), os.fork()
     if monitor == 0:
         _become_bubblewrap(told, launcher)
-    _let_go(told)
-    return _ended(told, monitor, _wait(told, monitor))
+    _give_away(told)
+    try:
+        return _ended(told, monitor, _wait(told, monitor))
+    finally:
+        _end_everything()
 
 
 def _close_all_but(known: set[int]) -> None:
@@ -77,7 +80,6 @@ def _ended(told: Order, monitor: int, reason: str | None) -> Report:
     code = None
     if reason is None:
         code = os.waitstatus_to_exitcode(os.waitpid(monitor, 0)[1])
-    _end_everything()
     started = reason is not None or b'"exit-code"' in _said(told["status_read"])
     fault = f"launcher: bubblewrap died of signal {-code}" if code is not None and code < 0 else ""
     return {"started": started, "exit_code": code if started else None, "reason": reason, "fault": fault}
@@ -99,16 +101,32 @@ def _wait(told: Order, monitor: int) -> str | None:
     poll, ended = select.poll(), os.pidfd_open(monitor)
     poll.register(ended, select.POLLIN)
     poll.register(told["leash"], select.POLLIN)
+    poll.register(told["status_read"], select.POLLIN)
     while True:
         ready = dict(poll.poll(_TICK_SECONDS * 1000))
         if ended in ready:
             return None
         if told["leash"] in ready:
             return "stopped"
+        if told["status_read"] in ready:
+            poll.unregister(told["status_read"])
+            _let_in(told)
         if time.monotonic() >= deadline:
             return "wall clock"
         if reason := looks.breach():
             return reason
+
+
+def _let_in(told: Order) -> None:
+    """Bound the number of processes where the program's own are counted alone, then start it.
+
+    Bubblewrap has made the user namespace by now and waits. Set any earlier, the kernel would count against the bound whatever
+    else the account runs on this host: for an ordinary user the service itself, and its other programs.
+    """
+    process_1 = int(os.read(told["status_read"], 4096).split(b'"child-pid":')[1].split(b",")[0])
+    with contextlib.suppress(ProcessLookupError):
+        resource.prlimit(process_1, resource.RLIMIT_NPROC, (told["processes"], told["processes"]))
+    os.write(told["let_go"], b"x")
 
 
 def _end_everything() -> None:
@@ -136,7 +154,6 @@ def _become_bubblewrap(told: Order, launcher: int) -> NoReturn:
 
 
 def _limit(told: Order) -> None:
-    """After the change of user, since a user who is over the limit could not exec otherwise."""
     os.umask(0o077)
     os.nice(_NICE)
     _lower(resource.RLIMIT_CPU, told["cpu_seconds"], told["cpu_seconds"] + 1)  # the first says why, the second means it
@@ -144,7 +161,6 @@ def _limit(told: Order) -> None:
         resource.RLIMIT_AS: told["address_space_bytes"],
         resource.RLIMIT_FSIZE: told["file_bytes"],
         resource.RLIMIT_NOFILE: told["open_files"],
-        resource.RLIMIT_NPROC: told["processes"],
         **dict.fromkeys(_NONE_OF, 0),
     }
     for limit, value in limits.items():
@@ -159,7 +175,7 @@ def _lower(limit: int, soft: int, hard: int) -> None:
     resource.setrlimit(limit, (soft, hard))
 
 
-def _let_go(told: Order) -> None:
+def _give_away(told: Order) -> None:
     """The sandbox alone holds its streams, so that they end with it."""
     null = os.open("/dev/null", os.O_RDWR)
     for stream in range(3):

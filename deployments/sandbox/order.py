@@ -22,6 +22,8 @@ class Order(TypedDict):
     passed: list[int]
     """Descriptors that bubblewrap takes over, `arguments` among them."""
     status_read: int
+    let_go: int
+    """Written to when the program may start; the service holds it too, so that its end is no sign."""
     report: int
     leash: int
     wall_seconds: float

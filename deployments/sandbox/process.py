@@ -107,8 +107,9 @@ async def run(walls: Walls, account: Account, limits: Limits, program: bytes, le
 
 def _order(walls: Walls, account: Account, limits: Limits, owned: Owned, program: bytes) -> Order:
     status, status_end = owned.pipe()
+    hold, let_go = owned.pipe()
     filters = tuple(owned.sealed("filter", one) for one in walls.filters)
-    descriptors = Descriptors(owned.sealed("program", program), status_end, filters)
+    descriptors = Descriptors(owned.sealed("program", program), status_end, hold, filters)
     options = nul_joined(walls.arguments(walls.room, limits, descriptors))
     arguments = owned.sealed("arguments", options)
     below = [str(path) for path in walls.room.sources if any(map(path.is_relative_to, walls.closed_folders))]
@@ -121,8 +122,9 @@ def _order(walls: Walls, account: Account, limits: Limits, owned: Owned, program
         bubblewrap=str(walls.room.bubblewrap),
         arguments=arguments,
         command=list(COMMAND),
-        passed=[arguments, descriptors.program, descriptors.status, *filters],
+        passed=[arguments, descriptors.program, descriptors.status, descriptors.hold, *filters],
         status_read=status,
+        let_go=let_go,
         report=-1,
         leash=-1,
         wall_seconds=limits.wall_seconds,
@@ -145,7 +147,7 @@ async def _launched(python: Path, order: Order) -> asyncio.subprocess.Process:
         stderr=asyncio.subprocess.PIPE,
         env={},
         cwd="/",
-        pass_fds=[*order["passed"], order["status_read"], order["report"], order["leash"]],
+        pass_fds=[*order["passed"], order["status_read"], order["let_go"], order["report"], order["leash"]],
         start_new_session=True,
     )
 

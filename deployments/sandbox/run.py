@@ -46,9 +46,12 @@ class Sandbox:
     async def start(self) -> None:
         """Prepare, and try every escape. Raises SandboxUnfit with each wall that does not hold."""
         await self.prepare()
-        if missing := await self.missing_walls():
+        try:
+            if missing := await self.missing_walls():
+                raise SandboxUnfit(tuple(missing))
+        except BaseException:
             await self.close()
-            raise SandboxUnfit(tuple(missing))
+            raise
 
     async def prepare(self) -> None:
         """Look up what runs need, without trying the walls. Raises SandboxUnfit."""
@@ -66,9 +69,9 @@ class Sandbox:
         """A sentence for each escape that succeeds, or one that says why none could be tried."""
         try:
             await self.run("")
+            return await escapes.open_ways(self.run, self._limits)
         except SandboxFailed as error:
             return [f"bubblewrap: the walls cannot be put up here ({error.fault})"]
-        return await escapes.open_ways(self.run, self._limits)
 
     async def run(self, program: str, limits: Limits | None = None) -> Result:
         """Run a program in a slot, within `limits` where they differ from the sandbox's own.

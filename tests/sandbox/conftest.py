@@ -14,7 +14,7 @@ from deployments.sandbox import watch
 from deployments.sandbox.account import accounts
 from deployments.sandbox.errors import SandboxFailed, SandboxUnfit
 from deployments.sandbox.run import Limits, Result, Sandbox
-from tests.conftest import is_of_the_database
+from tests import processes
 
 LIMITS = Limits(wall_seconds=20, memory_mib=256)
 SLOTS = 2
@@ -52,7 +52,12 @@ def programs(text: str) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 async def nothing_is_left(request: pytest.FixtureRequest) -> AsyncIterator[None]:
     mounts = Path("/proc/self/mountinfo").read_text()
-    yield
+    with processes.marked():
+        yield
+        await _is_nothing_left(request, mounts)
+
+
+async def _is_nothing_left(request: pytest.FixtureRequest, mounts: str) -> None:
     assert [pid for pid in of_runs() if not is_zombie(pid)] == []
     assert list(of_the_account()) == []
     assert Path("/proc/self/mountinfo").read_text() == mounts
@@ -62,8 +67,10 @@ async def nothing_is_left(request: pytest.FixtureRequest) -> AsyncIterator[None]
 
 
 def of_runs() -> Iterator[int]:
-    """Processes below this one, but for the database that other tests of the session share."""
-    return (pid for pid in watch.descendants(os.getpid()) if not is_of_the_database(pid))
+    """What the test started, and everything below."""
+    for child in processes.started():
+        yield child
+        yield from watch.descendants(child)
 
 
 def command(pid: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import select
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ from deployments.sandbox.errors import SandboxFailed, SandboxUnfit
 from deployments.sandbox.escapes import ESCAPES
 from deployments.sandbox.limits import Limits
 from deployments.sandbox.run import Sandbox
-from tests.conftest import is_of_the_database
+from tests import processes
 from tests.sandbox.conftest import LIMITS, SLOTS, Runs, command, of_runs
 from tests.sandbox.test_running import SLEEPS, running
 
@@ -147,6 +149,20 @@ async def test_a_run_is_refused_when_a_wall_cannot_be_put_up(sandbox: Sandbox, c
         await broken.start()
 
 
+async def test_walls_that_fail_while_others_are_tried_leave_nothing_running(sandbox: Sandbox) -> None:
+    """And the loop that tried them can end."""
+    calls = iter(range(1000))
+
+    def fails_now_and_then(*asked: Any) -> list[str]:
+        line = bubblewrap.arguments(*asked)
+        return ["--bogus", *line] if next(calls) == 3 else line
+
+    broken = Sandbox(LIMITS, SLOTS, arguments=fails_now_and_then)
+    with pytest.raises(SandboxUnfit, match="cannot be put up here"):
+        await broken.start()
+    assert list(of_runs()) == []
+
+
 async def test_without_user_namespaces_nothing_runs(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """X39, X47: a filter on the launcher answers as a container does that forbids them."""
     import pyseccomp
@@ -216,15 +232,28 @@ async def test_programs_run_as_someone_who_is_not_root(sandbox: Sandbox) -> None
     async with asyncio.timeout(10):
         await running(1)
     uids = {Path(f"/proc/{pid}").stat().st_uid for pid in of_runs() if command(pid)}
-    limits = [Path(f"/proc/{pid}/limits").read_text() for pid in of_runs() if b"bwrap" in command(pid)]
+    programs = [pid for pid in of_runs() if command(pid).startswith(room.PYTHON.encode())]
+    limits = [Path(f"/proc/{pid}/limits").read_text() for pid in programs]
     task.cancel()
     await asyncio.wait([task])
     assert uids <= {one.uid for one in account.accounts(SLOTS)} | {0}
     assert limits and all(f"Max processes             {LIMITS.processes}" in one for one in limits)
 
 
+FILLS_ITS_PLACE = """
+import os, time
+count = 0
+try:
+    while True:
+        if os.fork() == 0:
+            time.sleep(60)
+        count += 1
+except BlockingIOError:
+    print(count)
+time.sleep(4)
+"""
 ORDINARY = """
-import asyncio, sys
+import asyncio, sys, threading
 sys.path.insert(0, {root!r})
 from deployments.sandbox import launcher, room
 from deployments.sandbox.run import Limits, Sandbox
@@ -239,25 +268,30 @@ def become():
 
 async def main():
     async with Sandbox(Limits(wall_seconds=20), 2) as sandbox:
-        print((await sandbox.run("import os; print('fine', os.getuid())")).stdout)
+        bomb = asyncio.create_task(sandbox.run({bomb!r}))
+        await asyncio.sleep(1)
+        beside = await sandbox.run("import os\\nif os.fork(): print('fine', os.getuid())")
+        print(beside.stdout, (await bomb).stdout)
 
 become()
+for _ in range(200):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
 asyncio.run(main())
 """
 
 
 @needs_root
 def test_an_ordinary_user_has_every_wall_too(sandbox: Sandbox) -> None:
-    """The self-check runs in full; the user stays who they are."""
+    """The self-check runs in full; the user stays who they are, and their other processes count against no program."""
     done = subprocess.run(
-        [sys.executable, "-c", ORDINARY.format(root=str(ROOT))],
+        [sys.executable, "-c", ORDINARY.format(root=str(ROOT), bomb=FILLS_ITS_PLACE)],
         capture_output=True,
         text=True,
         cwd="/",
         timeout=110,
         check=False,
     )
-    assert done.stdout == "fine 65534\n\n", done.stderr
+    assert re.fullmatch(r"fine 65534\n (2\d|3[01])\n\n", done.stdout), done.stdout + done.stderr
 
 
 def ended(pids: list[int]) -> Iterator[int]:
@@ -304,7 +338,7 @@ async def test_a_killed_helper_takes_the_program_with_it(sandbox: Sandbox, victi
     task = asyncio.create_task(sandbox.run(SLEEPS))
     async with asyncio.timeout(10):
         await running(1)
-    (started,) = [pid for pid in watch.children(os.getpid()) if not is_of_the_database(pid)]
+    (started,) = processes.started()
     below = list(watch.descendants(started))
     os.kill(started if victim == "launcher" else below[0], signal.SIGKILL)
     with pytest.raises(SandboxFailed, match=r"without a word|died of signal 9"):

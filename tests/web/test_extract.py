@@ -8,10 +8,10 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from deployments.web import extract
@@ -19,7 +19,7 @@ from deployments.web.errors import TooComplex, Unreadable
 from deployments.web.extract import Extractor
 from deployments.web.reduce import Job, Reduced
 from deployments.web.settings import WebSettings
-from tests.conftest import is_of_the_database
+from tests import processes
 from tests.web.conftest import Web, response
 from tests.web.test_charset import CROATIAN
 from tools.windows import window
@@ -45,9 +45,14 @@ async def reduced(body: bytes, **bounds: Any) -> Reduced:
     return await Extractor(WebSettings(**bounds)).reduce("good.example", job(), body)
 
 
+@pytest.fixture(autouse=True)
+def mark() -> Iterator[None]:
+    with processes.marked():
+        yield
+
+
 def workers() -> set[int]:
-    """Children of this process, but for the database that other tests of the session share."""
-    return {child.pid for child in psutil.Process().children() if not is_of_the_database(child.pid)}
+    return set(processes.started())
 
 
 @pytest.mark.parametrize("depth", [260, 5_000, 100_000])
