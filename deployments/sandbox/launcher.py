@@ -123,9 +123,9 @@ def _let_in(told: Order) -> None:
     Bubblewrap has made the user namespace by now and waits. Set any earlier, the kernel would count against the bound whatever
     else the account runs on this host: for an ordinary user the service itself, and its other programs.
     """
-    process_1 = int(os.read(told["status_read"], 4096).split(b'"child-pid":')[1].split(b",")[0])
+    process_1 = int(os.read(told["status_read"], 4096).partition(b'"child-pid":')[2].partition(b",")[0])
     with contextlib.suppress(ProcessLookupError):
-        resource.prlimit(process_1, resource.RLIMIT_NPROC, (told["processes"], told["processes"]))
+        _lower(resource.RLIMIT_NPROC, told["processes"], told["processes"], process_1)
     os.write(told["let_go"], b"x")
 
 
@@ -167,12 +167,12 @@ def _limit(told: Order) -> None:
         _lower(limit, value, value)
 
 
-def _lower(limit: int, soft: int, hard: int) -> None:
-    """Never above what the service itself is held to."""
-    most = resource.getrlimit(limit)[1]
+def _lower(limit: int, soft: int, hard: int, pid: int = 0) -> None:
+    """Never above what the service itself is held to; 0 is this process."""
+    most = resource.prlimit(pid, limit)[1]
     if most != resource.RLIM_INFINITY:
         soft, hard = min(soft, most), min(hard, most)
-    resource.setrlimit(limit, (soft, hard))
+    resource.prlimit(pid, limit, (soft, hard))
 
 
 def _give_away(told: Order) -> None:

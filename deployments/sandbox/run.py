@@ -66,7 +66,7 @@ class Sandbox:
         self._walls = Walls(furnished, filters, closed, self._arguments)
 
     async def missing_walls(self) -> list[str]:
-        """A sentence for each escape that succeeds, or one that says why none could be tried."""
+        """A sentence for each escape that succeeds, or one that says why they could not be tried."""
         try:
             await self.run("")
             return await escapes.open_ways(self.run, self._limits)

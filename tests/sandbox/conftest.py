@@ -54,10 +54,10 @@ async def nothing_is_left(request: pytest.FixtureRequest) -> AsyncIterator[None]
     mounts = Path("/proc/self/mountinfo").read_text()
     with processes.marked():
         yield
-        await _is_nothing_left(request, mounts)
+        await _assert_nothing_is_left(request, mounts)
 
 
-async def _is_nothing_left(request: pytest.FixtureRequest, mounts: str) -> None:
+async def _assert_nothing_is_left(request: pytest.FixtureRequest, mounts: str) -> None:
     assert [pid for pid in of_runs() if not is_zombie(pid)] == []
     assert list(of_the_account()) == []
     assert Path("/proc/self/mountinfo").read_text() == mounts

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -263,3 +266,23 @@ async def test_core_files_and_limits_cannot_be_raised(run: Runs) -> None:
         "print(resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIMIT_NPROC)[1])"
     )
     assert result.stdout == f"(0, 0) {LIMITS.processes}\n"
+
+
+HELD = """
+import asyncio, resource, sys
+sys.path.insert(0, {root!r})
+from deployments.sandbox.run import Sandbox
+resource.setrlimit(resource.RLIMIT_NPROC, (20, 20))
+async def main():
+    sandbox = Sandbox(slots=1)
+    await sandbox.prepare()
+    print((await sandbox.run("import resource; print(resource.getrlimit(resource.RLIMIT_NPROC))")).stdout)
+asyncio.run(main())
+"""
+
+
+def test_a_program_gets_no_more_than_the_service_itself_is_held_to(sandbox: Sandbox) -> None:
+    """The host may hold the service to fewer processes than the limits allow a program; that is no reason to run none."""
+    code = HELD.format(root=str(Path(__file__).parents[2]))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "(20, 20)\n\n", done.stderr

