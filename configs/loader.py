@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from configs.errors import ConfigError
-from configs.settings import Agent, Radar, Settings, section_in
+from configs.settings import Agent, Radar, Settings, kind_of, sections_in
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -93,18 +93,35 @@ def _validated(path: Path, model: type[Model], values: dict[str, Any]) -> Model:
 
 
 def _mistake(path: Path, model: type[BaseModel], error: Any) -> str:
-    place = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"{path}: {place}: unknown key; allowed here: {', '.join(_siblings(model, error['loc']))}"
-    if error["type"] == "missing":
-        return f"{path}: {place}: missing; this key has no default"
-    return f"{path}: {place}: {error['input']!r} is not allowed: {error['msg'].removeprefix('Value error, ')}"
+    keys, sections = _place(model, error["loc"])
+    place = f"{path}: {'.'.join(keys)}"
+    match error["type"]:
+        case "extra_forbidden":
+            return f"{place}: unknown key; allowed here: {', '.join(sorted(sections[0].model_fields))}"
+        case "missing":
+            return f"{place}: missing; this key has no default"
+        case "union_tag_not_found":
+            return f"{place}.kind: missing; there are {_kinds(sections)}"
+        case "union_tag_invalid":
+            return f"{place}.kind: {error['input']['kind']!r} is not allowed: there are {_kinds(sections)}"
+        case _:
+            return f"{place}: {error['input']!r} is not allowed: {error['msg'].removeprefix('Value error, ')}"
 
 
-def _siblings(model: type[BaseModel], loc: tuple[Any, ...]) -> list[str]:
-    """The keys allowed where `loc` points, found by walking the model's fields."""
-    here: type[BaseModel] | None = model
-    for part in loc[:-1]:
-        field = here.model_fields.get(str(part)) if here else None
-        here = section_in(field.annotation) if field else here
-    return sorted(here.model_fields) if here else []
+def _place(model: type[BaseModel], loc: tuple[str | int, ...]) -> tuple[list[str], list[type[BaseModel]]]:
+    """The keys that lead to `loc`, as they stand in the file, and the sections there: an unknown key's own, or those that
+    its `kind` chooses from. pydantic puts the chosen kind between the keys."""
+    keys: list[str] = []
+    sections = [model]
+    for part in loc:
+        if len(sections) > 1 and (chosen := [section for section in sections if kind_of(section) == part]):
+            sections = chosen
+            continue
+        keys.append(str(part))
+        if field := sections[0].model_fields.get(str(part)) if sections else None:
+            sections = sections_in(field.annotation)
+    return keys, sections
+
+
+def _kinds(sections: list[type[BaseModel]]) -> str:
+    return ", ".join(sorted(map(kind_of, sections)))

