@@ -126,7 +126,7 @@ def tier_of(profile: Path | None) -> tuple[EmbedTier, Path]:
         window_tokens=256,
         query_prompt="",
     )
-    return EmbedTier(engine=engine, floor=0), Path(tempfile.gettempdir())
+    return EmbedTier(engine=engine, num_cpus=os.cpu_count() or 1, floor=0), Path(tempfile.gettempdir())
 
 
 def main() -> None:

