@@ -143,7 +143,13 @@ class EmbedTier(Section):
     engine: EmbeddingEngine = Field(description="What runs the model.")
     replicas: Replicas = Field(Replicas(), description="Autoscaling range.")
     num_cpus: float = Field(1, gt=0, description="Logical CPUs Ray reserves for a replica.")
-    slots: int = Field(8, ge=1, le=512, description="Requests side by side in one replica.")
+    slots: int = Field(
+        64,
+        ge=1,
+        le=512,
+        description="Requests a replica holds at once; side by side they form batches. Fewer leave batches unfilled; more "
+        "wait longer, and autoscaling, which aims at half of them a replica, begins later.",
+    )
     deadline_seconds: float = Field(30, gt=0, le=600, description="Bound on one embedding request.")
     floor: float = Field(ge=-1, le=1, description="Least cosine similarity at which an entry is recalled.")
     similar: float = Field(

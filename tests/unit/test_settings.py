@@ -278,6 +278,12 @@ def test_config_check_of_a_profile_in_order() -> None:
     assert ran.exit_code == 0 and "in order" in ran.stdout and "1,117 MB" in ran.stdout
 
 
+def test_the_embedding_tier_lets_in_more_than_a_batch() -> None:
+    """Requests beyond its slots wait in Ray Serve, where they join no batch."""
+    tier = settings.EmbedTier(engine=settings.SentenceTransformers(kind="sentence_transformers"), floor=0)
+    assert tier.slots >= 2 * tier.engine.batch_texts
+
+
 def test_folders_are_the_systems_for_root_and_a_persons_own_otherwise() -> None:
     profile = load(LOCAL)
     root = folders.resolve(profile, {"HOME": "/root"}, is_root=True)
