@@ -26,14 +26,18 @@ def messages(*said: str) -> list[dict[str, str]]:
 
 
 def end(http: httpx.Client, said: list[dict[str, str]], tries: int = 3) -> dict[str, Any]:
-    """The episode of a session. The smallest model is refused now and then; the answer says that one may try again."""
+    """The episode of a session. The smallest model is refused now and then; the answer says that one may try again.
+
+    Two sessions on one matter may leave the same words: then the entry that exists is the answer, with 200.
+    """
     for _ in range(tries):
         response = http.post(END, json={"agent": "code-reviewer", "messages": said})
         if response.status_code != 409:
             break
         assert response.json()["error"]["code"] == "episode_refused"
-    assert response.status_code == 201, response.text
+    assert response.status_code in (200, 201), response.text
     answer: dict[str, Any] = response.json()
+    assert ("duplicate_of" in answer) == (response.status_code == 200)
     return answer
 
 
@@ -57,11 +61,13 @@ def test_a_session_leaves_one_episode_that_is_recalled_with_its_date(http: httpx
 
 def test_it_is_charged_and_recorded_as_the_persons_own_generation(http: httpx.Client) -> None:
     used = http.get("/v1/usage").json()["tokens"]["used"]
-    end(http, messages(EXPORT, ADVICE, "By month works, thank you."), tries=1)
+    end(http, messages(EXPORT, ADVICE, "By month works, thank you."))
     usage = http.get("/v1/usage").json()["tokens"]
-    (record,) = http.get("/v1/generations").json()["data"]
-    assert (record["tier"], record["agent"], record["outcome"]) == ("fast", "code-reviewer", "completed")
-    charged = record["prompt_tokens"] + record["completion_tokens"] + record["embedding_tokens"]
+    records = http.get("/v1/generations").json()["data"]  # one, and one for each try that was refused
+    assert {(record["tier"], record["agent"]) for record in records} == {("fast", "code-reviewer")}
+    assert records[0]["outcome"] == "completed"
+    counts = ("prompt_tokens", "completion_tokens", "embedding_tokens")
+    charged = sum(record[count] for record in records for count in counts)
     assert usage["used"] - used == charged > 50 and usage["reserved"] == 0
 
 
