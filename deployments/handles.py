@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import ray.exceptions
@@ -35,11 +36,12 @@ def translated() -> Iterator[None]:
 
 
 class TierHandle:
-    """A chat tier; meets `deployments.agent.world.TierPort`."""
+    """A chat tier, or one of its adapters; meets `deployments.agent.world.TierPort`."""
 
-    def __init__(self, name: str, tier: settings.ChatTier, handle: Any) -> None:
+    def __init__(self, name: str, tier: settings.ChatTier, handle: Any, adapter: str | None = None) -> None:
         self.name = name
-        self.model = tier.engine.weights.file.removesuffix(".gguf")
+        self.model = f"{tier.engine.model}:{adapter}" if adapter else tier.engine.model
+        self._adapter = adapter
         self.window_tokens = tier.engine.context_tokens
         self.max_output_tokens = tier.max_output_tokens
         self.deadline_seconds = tier.deadline_seconds
@@ -62,7 +64,7 @@ class TierHandle:
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta, None]:
         """Closing the generator cancels the round in the replica."""
-        stream = self._streaming.chat.remote(request)
+        stream = self._streaming.chat.remote(replace(request, adapter=self._adapter))
         try:
             with translated():
                 async for delta in stream:

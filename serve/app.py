@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from ray import serve
 from ray.serve import Application
 
 from configs import folders
-from configs.settings import Replicas, Settings
+from configs.settings import Replicas, Settings, Vllm
 from deployments.agent import prompt
 from deployments.agent.tool_phase import functions
 from deployments.embedding import Embedding
@@ -18,6 +17,7 @@ from deployments.platform import Platform
 from deployments.sandbox.service import SandboxService
 from deployments.tiers.chat import ChatTier, Prefix
 from deployments.web.service import WebService
+from serve import vllm_graph
 from serve.gateway import Gateway
 from tools.table import table_of
 
@@ -26,9 +26,9 @@ _SERVICE_SLOTS = 64
 _COUNTS = 16  # counting calls a tier answers beside its generations
 
 
-def build(settings: Settings, weights: dict[str, Path]) -> Application:
-    """The graph of a profile whose folders are resolved; `weights` are the chat tiers' files."""
-    tiers = {name: _chat_tier(settings, name, weights[name]) for name in settings.tiers.chat}
+def build(settings: Settings) -> Application:
+    """The graph of a profile whose folders are resolved."""
+    tiers = {name: _chat_tier(settings, name) for name in settings.tiers.chat}
     embed = settings.tiers.embed
     cache = folders.weights(settings)
     embedding = _bound(Embedding, "embed", embed.replicas, embed.slots, embed.num_cpus, embed, cache)
@@ -55,20 +55,23 @@ def _web(settings: Settings) -> Application | None:
     return _bound(WebService, "web", settings.web.replicas, settings.web.slots, 0.5, settings)
 
 
-def _chat_tier(settings: Settings, name: str, weights: Path) -> Application:
-    tier = settings.tiers.chat[name]
-    slots = tier.slots + tier.queue + _COUNTS
+def _chat_tier(settings: Settings, name: str) -> Application:
+    tier, weights = settings.tiers.chat[name], folders.weights(settings)
+    on_vllm = isinstance(tier.engine, Vllm)
     return _bound(
         ChatTier,
         name,
         tier.replicas,
-        slots,
+        tier.slots + tier.queue + _COUNTS,
         tier.num_cpus,
+        name,
         tier,
         weights,
         _prefixes(settings, name),
+        vllm_graph.prefill(name, tier, weights) if on_vllm else None,
         target=tier.slots,
         drain_seconds=tier.deadline_seconds,
+        **(vllm_graph.placement(name, tier, weights) if on_vllm else {}),
     )
 
 
@@ -94,12 +97,15 @@ def _bound(
     *arguments: Any,
     target: float | None = None,
     drain_seconds: float = 20,
+    **placement: Any,
 ) -> Application:
-    """A deployment that takes `slots` calls at once and grows when replicas have more than `target` each."""
+    """A deployment that takes `slots` calls at once and grows when replicas have more than `target` each.
+
+    `placement` says where a replica goes that needs more than CPUs.
+    """
     deployment = serve.deployment(what).options(
         name=name,
         max_ongoing_requests=slots,
-        ray_actor_options={"num_cpus": num_cpus},
         autoscaling_config={
             "min_replicas": replicas.min,
             "max_replicas": replicas.max,
@@ -107,5 +113,6 @@ def _bound(
         },
         graceful_shutdown_timeout_s=min(drain_seconds, 30),
         health_check_period_s=10,
+        **({"ray_actor_options": {"num_cpus": num_cpus}} | placement),
     )
     return deployment.bind(*arguments)

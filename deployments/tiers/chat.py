@@ -10,9 +10,9 @@ from typing import Any
 
 from configs import settings
 from deployments import replica
-from deployments.tiers.contract import ChatEngine, ChatRequest, Delta, Message
+from deployments.tiers.contract import ChatRequest, Delta, Message
+from deployments.tiers.engines import chat_engine
 from deployments.tiers.errors import EngineFailed, Overloaded
-from deployments.tiers.llama_cpp import LlamaCppEngine
 
 Prefix = tuple[list[Message], list[dict[str, Any]]]
 
@@ -20,13 +20,16 @@ Prefix = tuple[list[Message], list[dict[str, Any]]]
 class ChatTier:
     """The replica is ready when the weights are loaded and the agents' prefixes have been read once."""
 
-    async def __init__(self, tier: settings.ChatTier, weights: Path, prefixes: Sequence[Prefix]) -> None:  # type: ignore[misc]  # Serve awaits it
+    async def __init__(  # type: ignore[misc]  # Serve awaits it
+        self, name: str, tier: settings.ChatTier, weights: Path, prefixes: Sequence[Prefix], prefill: Any = None
+    ) -> None:
+        """`weights` is the cache folder; `prefill` the handle of the tier's prefill replicas, where it has any."""
         replica.prepare()
-        self._engine: ChatEngine = LlamaCppEngine(tier.engine, weights, tier.slots)
+        self._engine = chat_engine(name, tier, weights, prefill)
         self._slots = asyncio.Semaphore(tier.slots)
         self._most_ongoing, self._most_waiting = tier.slots, tier.queue
         self._ongoing = self._waiting = 0
-        await asyncio.to_thread(self._engine.start)
+        await self._engine.start()
         for messages, tools in prefixes:
             await self._warm(messages, tools)
 
@@ -54,9 +57,9 @@ class ChatTier:
             raise EngineFailed("unhealthy")
 
     def __del__(self) -> None:
-        """Called by Serve when the replica is shut down."""
-        if hasattr(self, "_engine"):
-            self._engine.stop()
+        """Called by Serve when the replica is shut down, and again when the object goes."""
+        if engine := self.__dict__.pop("_engine", None):
+            engine.stop()
 
     @asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:

@@ -25,6 +25,7 @@ class ChatRequest:
     sampling: dict[str, Any] = field(default_factory=dict)  # temperature, top_p, seed, stop: only those asked for
     schema: dict[str, Any] | None = None
     top_logprobs: int | None = None  # None: no logprobs; 0: of the chosen tokens alone
+    adapter: str | None = None  # one of the engine's; None: the model itself
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,6 @@ class Engine(Protocol):
     capability: Capability
     model: str  # what the records name: the weights
 
-    def start(self) -> None:
-        """Load the weights; blocks. Raises EngineFailed."""
-
     def stop(self) -> None:
         """Free everything; the engine is not used again."""
 
@@ -76,6 +74,9 @@ class ChatEngine(Engine, Protocol):
     """A model that chats."""
 
     window_tokens: int
+
+    async def start(self) -> None:
+        """Load the weights. Raises EngineFailed."""
 
     def schema_fault(self, schema: dict[str, Any]) -> str | None:
         """Why an answer cannot be held to this schema, None when it can. A value, not an error: it may quote the schema,
@@ -96,6 +97,9 @@ class EmbeddingEngine(Engine, Protocol):
 
     dimension: int
     window_tokens: int
+
+    def start(self) -> None:
+        """Load the weights; blocks. Raises EngineFailed."""
 
     def count(self, texts: Sequence[str], role: EmbedRole) -> list[int]:
         """Tokens of each text; blocks."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from configs import settings
-from deployments.tiers.contract import EmbeddingEngine
+from deployments.tiers.contract import ChatEngine, EmbeddingEngine
 from deployments.tiers.errors import EngineFailed
+from deployments.tiers.weights import fetch
 from deployments.tiers.weights.folder import fetch_folder
 
 
@@ -22,6 +23,37 @@ _BACKENDS = {
     "onnx": _Backend("optimum-onnx", ("optimum", "onnxruntime")),
     "openvino": _Backend("optimum-intel", ("optimum", "openvino")),
 }
+
+
+def chat_engine(name: str, tier: settings.ChatTier, weights: Path, prefill: Any = None) -> ChatEngine:
+    """Not started yet. `weights` is the cache folder, where the tier's weights are or are brought.
+
+    Raises EngineFailed where its packages are missing, WeightsError.
+    """
+    match tier.engine:
+        case settings.LlamaCpp():
+            from deployments.tiers.llama_cpp import LlamaCppEngine
+
+            return LlamaCppEngine(tier.engine, fetch(tier.engine.weights, weights, label=name), tier.slots)
+        case settings.Vllm():
+            from deployments.tiers.vllm import VllmEngine
+
+            return VllmEngine(name, tier, weights, prefill)
+
+
+def fetch_chat(name: str, tier: settings.ChatTier, weights: Path) -> None:
+    """Bring what the tier loads into the cache folder, so that its start finds it there.
+
+    Raises EngineFailed where its packages are missing, before anything is fetched; WeightsError.
+    """
+    match tier.engine:
+        case settings.LlamaCpp():
+            fetch(tier.engine.weights, weights, label=name)
+        case settings.Vllm():
+            if missing := _missing("vllm", "ray.serve.llm"):
+                raise EngineFailed(f"the package {missing} is missing: pip install 'recall-serve[gpu]'")
+            for source in [tier.engine.source, *tier.engine.adapters.values()]:
+                fetch_folder(source, weights, label=name)
 
 
 def embedding_engine(tier: settings.EmbedTier, weights: Path) -> EmbeddingEngine:

@@ -25,7 +25,8 @@ import xllamacpp
 from configs.settings import LlamaCpp
 from deployments.tiers import schemas
 from deployments.tiers.calls import CallReader
-from deployments.tiers.contract import Capability, ChatRequest, Delta, FinishReason, Message, Usage
+from deployments.tiers.chunks import deltas
+from deployments.tiers.contract import Capability, ChatRequest, Delta, Message
 from deployments.tiers.errors import EngineFailed, SchemaUnsupported
 
 PROMPT_BATCH_TOKENS = 64  # as fast as larger batches on two cores, and a stopped prompt ends after at most this many
@@ -38,7 +39,7 @@ class LlamaCppEngine:
     capability: Capability = "chat"
 
     def __init__(self, settings: LlamaCpp, weights: Path, slots: int) -> None:
-        self.model = settings.weights.file.removesuffix(".gguf")
+        self.model = settings.model
         self.window_tokens = settings.context_tokens
         self._settings = settings
         self._weights = weights
@@ -46,14 +47,19 @@ class LlamaCppEngine:
         self._key = secrets.token_urlsafe(24)
         self._threads = ThreadPoolExecutor(slots, thread_name_prefix="llama")
 
-    def start(self) -> None:
-        """Load the weights; blocks for some seconds. Raises EngineFailed."""
+    async def start(self) -> None:
+        """Load the weights, for some seconds. Raises EngineFailed."""
+        await asyncio.to_thread(self._load)
+
+    def _load(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="llama-"))  # mode 0700
         try:
             self._server = xllamacpp.Server(self._parameters())
         except RuntimeError:
             raise EngineFailed("weights_not_loaded") from None
-        transport = httpx.AsyncHTTPTransport(uds=str(self._folder / "s.sock"))
+        # No connection outlives its call: closing a client needs an event loop, which is gone when a replica ends.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        transport = httpx.AsyncHTTPTransport(uds=str(self._folder / "s.sock"), limits=limits)
         headers = {"Authorization": f"Bearer {self._key}"}
         self._http = httpx.AsyncClient(transport=transport, base_url="http://llama", headers=headers, timeout=30)
 
@@ -92,7 +98,7 @@ class LlamaCppEngine:
             raise SchemaUnsupported("schema_unsupported") from None
         chunks = self._generate(body)
         try:
-            async for delta in _deltas(chunks, reader):
+            async for delta in deltas(chunks, reader, _generated):
                 yield delta
         finally:
             await chunks.aclose()
@@ -158,34 +164,10 @@ class LlamaCppEngine:
         return parameters
 
 
-async def _deltas(chunks: AsyncGenerator[dict[str, Any], None], reader: CallReader) -> AsyncGenerator[Delta, None]:
-    """llama.cpp's chunks as deltas: calls read out, logprobs and the count of tokens alongside."""
-    finish: FinishReason = "stop"
-    usage = Usage(0, 0)
-    tokens = 0
-    unheard: tuple[dict[str, Any], ...] = ()  # logprobs of text that is held back
-    async for chunk in chunks:
-        if "error" in chunk:
-            raise EngineFailed(str(chunk["error"].get("type", "engine_error")))
-        tokens = chunk.get("timings", {}).get("predicted_n", tokens)
-        if chunk.get("usage"):
-            usage = _usage(chunk["usage"])
-        for choice in chunk["choices"]:
-            finish = choice["finish_reason"] or finish
-            unheard += tuple((choice.get("logprobs") or {}).get("content") or ())
-            text = reader.feed(choice["delta"].get("content") or "")
-            heard, unheard = (unheard, ()) if text else ((), unheard)
-            if tokens:
-                yield Delta(text=text, logprobs=heard, tokens=tokens)
-    text, calls = reader.close(cut_short=finish == "length")
-    yield Delta(
-        text=text,
-        logprobs=() if calls else unheard,
-        calls=calls,
-        finish="tool_calls" if calls else finish,
-        usage=usage,
-        tokens=usage.completion,
-    )
+def _generated(chunk: dict[str, Any]) -> int | None:
+    """The tokens so far, which llama.cpp tells beside its timings."""
+    count: int | None = chunk.get("timings", {}).get("predicted_n")
+    return count
 
 
 async def _finished(running: asyncio.Future[None]) -> None:
@@ -194,8 +176,3 @@ async def _finished(running: asyncio.Future[None]) -> None:
         await running
     except (ValueError, RuntimeError):
         raise EngineFailed("request_refused") from None
-
-
-def _usage(usage: dict[str, Any]) -> Usage:
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
-    return Usage(usage["prompt_tokens"], usage["completion_tokens"], cached)

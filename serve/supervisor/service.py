@@ -14,8 +14,7 @@ from configs import folders, private
 from configs.settings import ALL_RIGHTS, Settings
 from deployments import identity
 from deployments.ledger.keys import KeyRing
-from deployments.tiers.engines import fetch_embedding
-from deployments.tiers.weights import fetch
+from deployments.tiers.engines import fetch_chat, fetch_embedding
 from memory_store import bootstrap, connect, models, upkeep
 from memory_store.embedded import EmbeddedPostgres
 from serve.keyring import with_ring
@@ -51,7 +50,8 @@ def running(settings: Settings, say: Say) -> Iterator[Running]:
     Raises NotReady, EngineFailed, WeightsError, EmbeddedPostgresError, MemoryStoreError, StartFailed, each one clear line.
     """
     preflight.check(settings)
-    weights = {name: _weights(settings, name) for name in settings.tiers.chat}
+    for name, tier in settings.tiers.chat.items():
+        fetch_chat(name, tier, folders.weights(settings))
     fetch_embedding(settings.tiers.embed.engine, folders.weights(settings))
     with ExitStack() as stack:
         say("starting Postgres")
@@ -61,7 +61,7 @@ def running(settings: Settings, say: Say) -> Iterator[Running]:
         cluster.prepare_environment(settings)
         stack.callback(cluster.stop)
         cluster.start(settings)
-        _deploy(settings, weights, say)
+        _deploy(settings, say)
         state.write(settings)
         stack.callback(state.remove, settings)
         yield Running(settings, postgres, say)
@@ -78,10 +78,6 @@ def make_secrets(folder: Path) -> None:
     identity.make_keys(folder)
     for name in ("answers.key", "episodes.key"):
         private.made_once(folder / name, lambda: secrets.token_bytes(32))
-
-
-def _weights(settings: Settings, name: str) -> Path:
-    return fetch(settings.tiers.chat[name].engine.weights, folders.weights(settings), label=name)
 
 
 def _start_database(settings: Settings, stack: ExitStack) -> tuple[EmbeddedPostgres, Settings]:
@@ -102,14 +98,14 @@ async def _check_dimension(settings: Settings) -> None:
         await models.register(connection, engine.model, engine.dimension)
 
 
-def _deploy(settings: Settings, weights: dict[str, Path], say: Say) -> None:
+def _deploy(settings: Settings, say: Say) -> None:
     from ray import serve  # after the environment is prepared
 
     from serve import app
 
     serve.start(http_options={"host": settings.http.host, "port": settings.http.port})
     quiet = {"enable_access_log": False, "log_level": "WARNING"}
-    graph = serve.RunTarget(app.build(settings, weights), app.NAME, "/", quiet)
+    graph = serve.RunTarget(app.build(settings), app.NAME, "/", quiet)
     serve.run_many([graph], wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
     _await_running(app.NAME, settings, say)
 
