@@ -41,9 +41,21 @@ def load(path: Path) -> Settings:
     agents = {agent.name: agent for agent in map(load_agent, sorted(folder.glob("*.yaml")))}
     if not agents:
         raise ConfigError(f"{path}: agents_dir: no agent file (*.yaml) in {folder}")
-    if clash := sorted(agents.keys() & {*settings.tiers.chat, "embed"}):
-        raise ConfigError(f"{folder}: the names {clash} belong to tiers; rename the agent")
+    if clash := sorted(agents.keys() & {*settings.tiers.chat, *settings.tiers.adapters, "embed"}):
+        raise ConfigError(f"{folder}: the names {clash} belong to tiers or adapters; rename the agent")
+    for agent in agents.values():
+        _check_adapter(folder, agent, settings)
     return settings.model_copy(update={"agents": agents, "agents_dir": folder, "radar": _radar(path, settings.radar)})
+
+
+def _check_adapter(folder: Path, agent: Agent, settings: Settings) -> None:
+    """Raises ConfigError where the agent's tier has no such adapter."""
+    known = sorted(settings.tiers.chat[agent.tier].engine.adapters)
+    if agent.adapter and agent.adapter not in known:
+        there = f"it has {', '.join(known)}" if known else "it has none"
+        raise ConfigError(
+            f"{folder / agent.name}.yaml: adapter: the tier {agent.tier} has no {agent.adapter!r}; {there}"
+        )
 
 
 def _radar(path: Path, radar: Radar) -> Radar:

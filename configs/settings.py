@@ -97,7 +97,9 @@ class Vllm(Section):
         description="The model's folder: path:/FOLDER or hf:OWNER/REPO@REVISION, fetched once."
     )
     size_bytes: int | None = Field(
-        None, gt=0, description="Size of the weights in bytes, for `config check`. None: unknown until they are fetched."
+        None,
+        gt=0,
+        description="Size of the weights in bytes, for `config check`. None: unknown until they are fetched.",
     )
     context_tokens: int = Field(
         16_384, ge=256, le=1_048_576, description="Window, prompt and answer, in tokens; a longer one takes GPU memory."
@@ -108,7 +110,10 @@ class Vllm(Section):
     )
     tensor_parallel: int = Field(1, ge=1, le=64, description="GPUs that share each layer; best within one node.")
     pipeline_parallel: int = Field(
-        1, ge=1, le=64, description="Groups of layers, each on GPUs of its own, also on other nodes; needs `placement` there."
+        1,
+        ge=1,
+        le=64,
+        description="Groups of layers, each on GPUs of its own, also on other nodes; needs `placement` there.",
     )
     gpu_memory_share: float = Field(
         0.9, gt=0, le=1, description="Share of each GPU's memory that vLLM takes: weights and the cache of prompts."
@@ -117,17 +122,20 @@ class Vllm(Section):
         None, description="vLLM's parser of this family's tool calls, like `hermes`. None: this project's, for Qwen2.5."
     )
     reasoning_parser: str | None = Field(
-        None, description="vLLM's parser that splits reasoning off, like `qwen3`. None: the model does not reason aloud."
+        None,
+        description="vLLM's parser that splits reasoning off, like `qwen3`. None: the model does not reason aloud.",
     )
     template_options: dict[str, Any] = Field(
         {}, description="Options of the model's chat template, like `enable_thinking: false`."
     )
     adapters: dict[Name, FolderSource] = Field(
-        {}, description="LoRA adapters, each a model that callers may name and agents may choose: NAME: source as above."
+        {},
+        description="LoRA adapters, each a model that callers may name and agents may choose: NAME: source as above.",
     )
     adapter_rank: int = Field(16, ge=1, le=512, description="Greatest rank of the adapters; more takes memory.")
     placement: dict[str, Any] | None = Field(
-        None, description="Ray's placement group, like `bundle_per_worker: {GPU: 1}` and `strategy`. None: one GPU a worker."
+        None,
+        description="Ray's placement group, like `bundle_per_worker: {GPU: 1}` and `strategy`. None: one GPU a worker.",
     )
     prefill: Prefill | None = Field(
         None, description="Prefill on replicas of its own. None: together. Needs `arguments.kv_transfer_config`."
@@ -276,6 +284,18 @@ class Tiers(Section):
     @property
     def chat(self) -> dict[str, ChatTier]:
         return {"deep": self.deep, "fast": self.fast}
+
+    @property
+    def adapters(self) -> dict[str, str]:
+        """The tier of each adapter."""
+        return {adapter: name for name, tier in self.chat.items() for adapter in tier.engine.adapters}
+
+    @model_validator(mode="after")
+    def _adapters_have_names_of_their_own(self) -> Tiers:
+        taken = {"deep", "fast", "embed"} | (self.deep.engine.adapters.keys() & self.fast.engine.adapters.keys())
+        if clash := sorted(taken & self.adapters.keys()):
+            raise ValueError(f"adapters: the name {clash[0]!r} belongs to a tier or stands twice; choose another")
+        return self
 
 
 class Memory(Section):

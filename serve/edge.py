@@ -66,6 +66,10 @@ class Edge:
         self.tiers = {
             name: TierHandle(name, settings.tiers.chat[name], handle) for name, handle in handles.tiers.items()
         }
+        self.adapters = {
+            adapter: TierHandle(name, settings.tiers.chat[name], handles.tiers[name], adapter)
+            for adapter, name in settings.tiers.adapters.items()
+        }
         self.embedding = EmbeddingHandle(handles.embedding, settings.tiers.embed.deadline_seconds)
         self.budgets, self.turns = Budgets(ledger), Turns(ledger)
         self.records = Records(ledger, (secrets / "answers.key").read_bytes())
@@ -90,9 +94,8 @@ class Edge:
         await self._upkeep.close()
         await self.ledger.close()
 
-    def world(self, caller: Caller, record: Generation, seconds: float | None = None) -> World:
+    def world(self, caller: Caller, record: Generation, tier: TierHandle, seconds: float | None = None) -> World:
         """Everything a turn of this caller runs in, which lasts `seconds` at most; None: the tier's deadline."""
-        tier = self.tiers[record.tier]
         seconds = tier.deadline_seconds if seconds is None else seconds
         account, mint = self.account(caller, seconds), self._mint(caller, record.id, seconds)
         return World(

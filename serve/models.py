@@ -1,4 +1,4 @@
-"""Tiers and agents as the models that callers name."""
+"""Agents, tiers and adapters as the models that callers name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from configs.settings import Settings
 
 
 def models(settings: Settings) -> list[dict[str, Any]]:
-    """OpenAI's model objects with `capabilities` and a `description`, agents first."""
+    """OpenAI's model objects with `capabilities` and a `description`, agents first, then tiers and their adapters."""
     agents = [
         _model(agent.name, agent.description, ["chat", "agent", *(["memory"] if agent.remembers else [])])
         for agent in settings.agents.values()
     ]
     chat = [_model(name, f"The {name} tier, without memory or tools.", ["chat"]) for name in settings.tiers.chat]
-    return [*agents, *chat, _model("embed", "The embedding tier.", ["embedding"])]
+    adapters = [
+        _model(name, f"An adapter of the {tier} tier, without memory or tools.", ["chat"])
+        for name, tier in settings.tiers.adapters.items()
+    ]
+    return [*agents, *chat, *adapters, _model("embed", "The embedding tier.", ["embedding"])]
 
 
 def _model(name: str, description: str, capabilities: list[str]) -> dict[str, Any]:

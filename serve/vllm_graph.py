@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from ray.serve import Application
 
 from configs.settings import ChatTier, Vllm
 from deployments.tiers.errors import EngineFailed
 from deployments.tiers.vllm_config import llm_config, prefill_config
+from deployments.tiers.weights.sources import one_line
 
 
 def placement(name: str, tier: ChatTier, weights: Path) -> dict[str, Any]:
     """Deployment options: the placement group's bundles and strategy, and the actor's own. Raises EngineFailed."""
     library, servers = _library()
-    options: dict[str, Any] = servers.LLMServer.get_deployment_options(
-        library.LLMConfig(**llm_config(name, tier, weights))
-    )
+    with _told_in_a_line(name):
+        config = library.LLMConfig(**llm_config(name, tier, weights))
+        options: dict[str, Any] = servers.LLMServer.get_deployment_options(config)
     return {key: options[key] for key in _PLACEMENT if key in options}
 
 
@@ -27,14 +31,27 @@ def prefill(name: str, tier: ChatTier, weights: Path) -> Application | None:
     if tier.engine.prefill is None:
         return None
     library, servers = _library()
-    config = library.LLMConfig(**prefill_config(name, tier, weights))
-    application: Application = library.build_llm_deployment(
-        config, name_prefix="prefill:", deployment_cls=servers.PDPrefillServer
-    )
+    with _told_in_a_line(name):
+        config = library.LLMConfig(**prefill_config(name, tier, weights))
+        application: Application = library.build_llm_deployment(
+            config, name_prefix="prefill:", deployment_cls=servers.PDPrefillServer
+        )
     return application
 
 
 _PLACEMENT = ("ray_actor_options", "placement_group_bundles", "placement_group_strategy")
+
+
+@contextmanager
+def _told_in_a_line(name: str) -> Iterator[None]:
+    """What the library says of a wrong setting, as our error."""
+    try:
+        yield
+    except ValidationError as error:
+        reasons = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        raise EngineFailed(f"tiers.{name}.engine: {one_line(reasons)}") from None
+    except ValueError as error:
+        raise EngineFailed(f"tiers.{name}.engine: {one_line(str(error))}") from None
 
 
 def _library() -> tuple[Any, Any]:

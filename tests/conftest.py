@@ -209,3 +209,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="llama_cpp",
         help="the engine that tests/chat_engines tries; vllm needs the environment that `make test` builds for it",
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What needs vLLM is deselected, and counted so, in the environment that has none."""
+    if config.getoption("--chat-engine") == "vllm":
+        return
+    apart = [item for item in items if item.get_closest_marker("vllm")]
+    if apart:
+        config.hook.pytest_deselected(items=apart)
+        items[:] = [item for item in items if item not in apart]

@@ -130,7 +130,7 @@ def _call(value: Any) -> ToolCall | None:
     if "description" in inner:  # the definition of a tool, repeated: meant as a call, but none
         return ToolCall(_name(inner["name"]), None)
     arguments = inner.get("arguments", inner.get("parameters")) or {}
-    return ToolCall(_name(inner["name"]), _strict(arguments))
+    return ToolCall(_name(inner["name"]), strict(arguments))
 
 
 def _name(name: str) -> str:
@@ -138,7 +138,7 @@ def _name(name: str) -> str:
     return "" if any("\ud800" <= char <= "\udfff" for char in name) else name
 
 
-def _strict(arguments: Any) -> Any:
+def strict(arguments: Any) -> Any:
     """Arguments, read from JSON text where they are text; None for what could not be sent on as strict JSON."""
     try:
         value = json.loads(arguments) if isinstance(arguments, str) else arguments

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
-from deployments.tiers.calls import CallReader
+from deployments.tiers.calls import CallReader, strict
 from deployments.tiers.contract import Delta, FinishReason, ToolCall, Usage
 from deployments.tiers.errors import EngineFailed
 
@@ -14,9 +13,13 @@ Chunk = dict[str, Any]
 
 
 async def deltas(
-    chunks: AsyncGenerator[Chunk, None], reader: CallReader, generated: Callable[[Chunk], int | None]
+    chunks: AsyncGenerator[Chunk, None],
+    most_tokens: int,
+    reader: CallReader,
+    generated: Callable[[Chunk], int | None],
 ) -> AsyncGenerator[Delta, None]:
-    """Deltas of one round. `reader` finds calls in the text; an engine that reads them itself sends them apart.
+    """Deltas of a round of at most `most_tokens`. `reader` finds calls in the text; an engine that reads them itself sends
+    them apart.
 
     `generated` finds the tokens so far in a chunk. Reasoning that an engine splits off is counted and not passed on.
     Raises EngineFailed with the kind of an error that came as a chunk: its message may quote the request.
@@ -40,6 +43,8 @@ async def deltas(
             heard, unheard = (unheard, ()) if text else ((), unheard)
             if tokens:
                 yield Delta(text=text, logprobs=heard, tokens=tokens)
+    if finish == "tool_calls" and usage.completion >= most_tokens:
+        finish = "length"  # vLLM says so even where the limit cut the call
     text, calls = reader.close(cut_short=finish == "length")
     calls += apart.close(cut_short=finish == "length")
     yield Delta(
@@ -66,18 +71,10 @@ class _CallsApart:
             self._arguments[place] = self._arguments.get(place, "") + (function.get("arguments") or "")
 
     def close(self, cut_short: bool) -> tuple[ToolCall, ...]:
-        """The calls; one whose arguments are no JSON counts without them, unless the output limit cut it."""
-        calls = [ToolCall(name, _parsed(self._arguments[place])) for place, name in sorted(self._names.items())]
-        if cut_short and calls and calls[-1].arguments is None:
-            calls.pop()
-        return tuple(calls)
-
-
-def _parsed(arguments: str) -> Any:
-    try:
-        return json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        return None
+        """The calls; one whose arguments are no JSON counts without them. The last one goes where the output limit cut it,
+        whatever its arguments: vLLM completes half an object to a whole one."""
+        calls = [ToolCall(name, strict(self._arguments[place] or None)) for place, name in sorted(self._names.items())]
+        return tuple(calls[:-1] if cut_short else calls)
 
 
 def _usage(usage: dict[str, Any]) -> Usage:

@@ -50,7 +50,7 @@ def fetch_chat(name: str, tier: settings.ChatTier, weights: Path) -> None:
         case settings.LlamaCpp():
             fetch(tier.engine.weights, weights, label=name)
         case settings.Vllm():
-            if missing := _missing("vllm", "ray.serve.llm"):
+            if missing := _missing("vllm"):
                 raise EngineFailed(f"the package {missing} is missing: pip install 'recall-serve[gpu]'")
             for source in [tier.engine.source, *tier.engine.adapters.values()]:
                 fetch_folder(source, weights, label=name)

@@ -98,7 +98,7 @@ class LlamaCppEngine:
             raise SchemaUnsupported("schema_unsupported") from None
         chunks = self._generate(body)
         try:
-            async for delta in deltas(chunks, reader, _generated):
+            async for delta in deltas(chunks, request.max_tokens, reader, _generated):
                 yield delta
         finally:
             await chunks.aclose()

@@ -84,7 +84,7 @@ class VllmEngine:
             raise SchemaUnsupported("schema_unsupported")
         offered = set() if self._settings.call_parser else {tool["function"]["name"] for tool in request.tools}
         async with aclosing(self._generate(request)) as chunks:
-            async for delta in deltas(chunks, CallReader(offered), _generated):
+            async for delta in deltas(chunks, request.max_tokens, CallReader(offered), _generated):
                 yield delta
 
     async def _generate(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:

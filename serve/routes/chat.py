@@ -43,12 +43,12 @@ async def complete(request: Request, edge: Edge, caller: Caller) -> Response:
 
 def _start(wish: ChatWish, edge: Edge, caller: Caller) -> tuple[RunningTurn, Generation]:
     agent = wish.turn.agent
-    name = agent.tier if agent else wish.model
-    if name not in edge.tiers:
+    name = agent.adapter or agent.tier if agent else wish.model
+    tier = edge.tiers.get(name) or edge.adapters.get(name)
+    if tier is None:
         raise not_found(f"model {wish.model[:60]!r}; see GET /v1/models", "model_not_found")
-    tier = edge.tiers[name]
-    record = Generation(caller.subject, name, tier.model, agent.name if agent else None)
-    world = edge.world(caller, record)
+    record = Generation(caller.subject, tier.name, tier.model, agent.name if agent else None)
+    world = edge.world(caller, record, tier)
     return RunningTurn(lambda emit: Turn(wish.turn, world, record, emit).run()), record
 
 

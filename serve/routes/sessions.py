@@ -37,7 +37,7 @@ async def end(request: Request, edge: Edge, caller: Caller) -> Response:
     messages = chat_request.spoken(body.messages)
     tier = edge.tiers[settings.episodes.tier]
     record = Generation(caller.subject, tier.name, tier.model, agent.name)
-    world = edge.world(caller, record, settings.episodes.deadline_seconds)
+    world = edge.world(caller, record, tier, settings.episodes.deadline_seconds)
     episodes = edge.episodes(world, record)
     entry = await SessionEnd(messages, agent.name, world, record, settings.episodes, episodes).run()
     return JSONResponse(entry, 200 if "duplicate_of" in entry else 201)

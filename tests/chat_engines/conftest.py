@@ -61,7 +61,14 @@ class Graph:
         from deployments.handles import TierHandle
         from serve import app
 
-        return TierHandle("deep", self.settings.tiers.deep, serve.get_deployment_handle("deep", app.NAME), adapter)
+        handle = serve.get_deployment_handle("deep", app.NAME)
+        return TierHandle("deep", self.settings.tiers.deep, handle, adapter)
+
+    async def close(self) -> None:
+        """Let go of Serve's handles while the event loop still runs that they belong to."""
+        from ray.serve import context
+
+        await context._get_global_client().shutdown_cached_handles_async()
 
     def client(self) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.key}"}
@@ -72,6 +79,7 @@ class Graph:
 async def under(maybe_graph: Graph | None) -> AsyncGenerator[Under, None]:
     if maybe_graph:
         yield Under(maybe_graph.tier(), unfinished)
+        await maybe_graph.close()
         return
     from deployments.tiers.chat import ChatTier as Replica
 
@@ -99,7 +107,7 @@ def maybe_graph(request: pytest.FixtureRequest) -> Iterator[Graph | None]:
 
 
 @pytest.fixture(scope="session")
-def graph(maybe_graph: Graph | None) -> Graph:
+def graph(maybe_graph: Graph | None, under: Under) -> Graph:
     assert maybe_graph, "of vLLM alone, as `make test` runs it"
     return maybe_graph
 

@@ -98,7 +98,10 @@ async def test_a_seed_makes_sampling_repeatable(tier: Tier) -> None:
 
 
 async def test_usage_counts_the_prompt_as_count_does(tier: Tier) -> None:
-    for messages, tools in ((ask("Hello there."), []), (asked_before("Rome") + ask("What time is it in Lima?"), [CLOCK])):
+    for messages, tools in (
+        (ask("Hello there."), []),
+        (asked_before("Rome") + ask("What time is it in Lima?"), [CLOCK]),
+    ):
         last = (await round_of(tier, ChatRequest(messages, 2, tools, GREEDY)))[-1]
         assert last.usage is not None
         assert last.usage.prompt == await tier.count(messages, tools) > 10
@@ -180,7 +183,11 @@ async def test_calls_and_their_results_can_be_told_back(tier: Tier) -> None:
     function = {"name": "clock", "arguments": '{"city": "Lima"}'}
     told: list[Message] = [
         *ask("What time is it in Lima?"),
-        {"role": "assistant", "content": "", "tool_calls": [{"id": "call_0", "type": "function", "function": function}]},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "call_0", "type": "function", "function": function}],
+        },
         {"role": "tool", "tool_call_id": "call_0", "content": "It is 14:05 in Lima."},
     ]
     last = (await round_of(tier, ChatRequest(told, 30, [CLOCK], GREEDY)))[-1]
