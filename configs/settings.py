@@ -477,7 +477,10 @@ class Database(Section):
     """Where memory and ledger live."""
 
     embedded: bool = Field(True, description="True: the Postgres that `make up` owns. False: `url`.")
-    url: str | None = Field(None, description="postgresql://HOST:PORT/NAME without credentials; None when embedded.")
+    url: str | None = Field(
+        None,
+        description="postgresql://HOST:PORT/NAME without credentials, made ready by `database prepare`. None: embedded.",
+    )
     socket: Path | None = Field(None, description="Folder of the embedded server's socket. None: set by `make up`.")
     ledger_pool: int = Field(8, ge=1, le=100, description="Most ledger connections of one ingress replica.")
 

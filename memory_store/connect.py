@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -24,6 +25,11 @@ AWAY = (
     asyncpg.DeadlockDetectedError,
     asyncpg.InternalClientError,  # a connection whose server said goodbye between two statements
 )
+
+
+def name(url: str) -> str:
+    """The database that a URL names."""
+    return urlsplit(url).path.removeprefix("/") or DATABASE
 
 
 def arguments(database: Database, secrets: Path, role: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from serve.cli.config import config
+from serve.cli.database import database
 from serve.cli.doctor import doctor
 from serve.cli.keys import keys
 from serve.cli.memory import memory
@@ -17,5 +18,5 @@ def main() -> None:
     """Memory and tools for the language models you run yourself."""
 
 
-for command in (up, config, doctor, keys, memory):
+for command in (up, config, database, doctor, keys, memory):
     main.add_command(command)

@@ -18,10 +18,6 @@ class NotReady(Exception):
 
 def check(settings: Settings) -> None:
     """Raises NotReady."""
-    if not settings.database.embedded:
-        raise NotReady(
-            "database.embedded is false: `up` runs its own Postgres; a profile with a url is for a deployed graph"
-        )
     check_port(settings.http.host, settings.http.port, "http.port")
     check_port("127.0.0.1", settings.ray.dashboard_port, "ray.dashboard_port")
     make_folder(folders.home(settings))

@@ -15,10 +15,9 @@ from configs.settings import ALL_RIGHTS, Settings
 from deployments import identity
 from deployments.ledger.keys import KeyRing
 from deployments.tiers.engines import fetch_chat, fetch_embedding
-from memory_store import bootstrap, connect, models, upkeep
 from memory_store.embedded import EmbeddedPostgres
 from serve.keyring import with_ring
-from serve.supervisor import cluster, preflight, state
+from serve.supervisor import cluster, database, preflight, state
 
 Say = Callable[[str], None]
 START_SECONDS = 300
@@ -33,12 +32,12 @@ class Running:
     """A service that answers, and the profile as it runs."""
 
     settings: Settings
-    postgres: EmbeddedPostgres
+    postgres: EmbeddedPostgres | None  # None: a server of the operator's own, by URL
     say: Say
 
     def tend(self) -> None:
         """Called now and then: a Postgres that died is started again; requests meanwhile get 503 and lose nothing."""
-        if not self.postgres.running():
+        if self.postgres and not self.postgres.running():
             self.say("Postgres ended; starting it again")
             self.postgres.start()
 
@@ -54,8 +53,7 @@ def running(settings: Settings, say: Say) -> Iterator[Running]:
         fetch_chat(name, tier, folders.weights(settings))
     fetch_embedding(settings.tiers.embed.engine, folders.weights(settings))
     with ExitStack() as stack:
-        say("starting Postgres")
-        postgres, settings = _start_database(settings, stack)
+        postgres, settings = database.ready(settings, stack, say)
         make_secrets(folders.secrets(settings))
         say("starting Ray")
         cluster.prepare_environment(settings)
@@ -78,24 +76,6 @@ def make_secrets(folder: Path) -> None:
     identity.make_keys(folder)
     for name in ("answers.key", "episodes.key"):
         private.made_once(folder / name, lambda: secrets.token_bytes(32))
-
-
-def _start_database(settings: Settings, stack: ExitStack) -> tuple[EmbeddedPostgres, Settings]:
-    home = folders.home(settings)
-    postgres = stack.enter_context(EmbeddedPostgres(home / "postgres", folders.logs(settings)))
-    passwords = bootstrap.passwords(folders.secrets(settings))
-    asyncio.run(bootstrap.bootstrap(dict(postgres.superuser_connection()), passwords))
-    settings = state.with_socket(settings, Path(postgres.host))
-    asyncio.run(_check_dimension(settings))
-    return postgres, settings
-
-
-async def _check_dimension(settings: Settings) -> None:
-    """Found here, it is one clear line; the memory service would refuse as well, in a log."""
-    maintenance = connect.arguments(settings.database, folders.secrets(settings), "recall_maintenance")
-    async with upkeep.connected(maintenance) as connection:
-        engine = settings.tiers.embed.engine
-        await models.register(connection, engine.model, engine.dimension)
 
 
 def _deploy(settings: Settings, say: Say) -> None:

@@ -17,9 +17,11 @@ from typing import Any, Protocol
 import httpx
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from configs.settings import ChatTier, Settings
 from deployments.tiers.contract import ChatRequest, Delta, Message
+from memory_store.embedded import EmbeddedPostgres
 from tests.chat_engines import smol
 from tests.conftest import passable_folder
 
@@ -102,7 +104,8 @@ def maybe_graph(request: pytest.FixtureRequest) -> Iterator[Graph | None]:
     if request.config.getoption("--chat-engine") != "vllm":
         yield None
         return
-    with passable_folder() as folder, started(folder) as graph:
+    postgres: EmbeddedPostgres = request.getfixturevalue("postgres")
+    with passable_folder() as folder, started(folder, postgres) as graph:
         yield graph
 
 
@@ -113,21 +116,30 @@ def graph(maybe_graph: Graph | None, under: Under) -> Graph:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Graph]:
+def started(folder: Path, postgres: EmbeddedPostgres) -> Iterator[Graph]:
+    """By URL on a Postgres that is not the service's own, as a profile with GPUs has it."""
     from configs import folders, loader
+    from serve.cli import main
     from serve.supervisor import service
 
     smol.write_folder(folder / "model")
     for seed, name in enumerate(("loud", "terse")):
         smol.write_adapter(folder / name, seed)
-    settings = folders.resolve(loader.load(write_profile(folder)), {}, True)
+    admin = postgres.superuser_connection()
+    (folder / "password").write_text(str(admin["password"]))
+    url = f"postgresql:///vllm_graph?host={admin['host']}&port={admin['port']}"
+    profile = write_profile(folder, {"embedded": False, "url": url})
+    prepare = ["database", "prepare", "--profile", str(profile), "--admin", str(admin["user"])]
+    done = CliRunner().invoke(main, [*prepare, "--password-file", str(folder / "password")])
+    assert done.exit_code == 0, done.output
+    settings = folders.resolve(loader.load(profile), {}, True)
     with service.running(settings, print) as running:
         key = service.first_key(running.settings)
         assert key is not None
         yield Graph(settings, key, f"http://127.0.0.1:{settings.http.port}")
 
 
-def write_profile(folder: Path) -> Path:
+def write_profile(folder: Path, database: dict[str, Any]) -> Path:
     """A deep tier on vLLM with two adapters, a fast one on llama.cpp, the embedding of the local profile."""
     from tests.serve.running import CONFIGS, free_port
 
@@ -153,6 +165,7 @@ def write_profile(folder: Path) -> Path:
         "http": {"port": free_port()},
         "ray": {"dashboard_port": free_port()},
         "data": {"home": str(folder / "home"), "cache": str(smol.cache() / "recall-serve")},
+        "database": database,
         "sandbox": {"enabled": False},
         "web": {"enabled": False},
         "agents_dir": str(agents),
