@@ -32,9 +32,8 @@ from rich.table import Table
 
 from configs import folders, loader
 from configs.settings import Settings
-from deployments.tiers.contract import ChatRequest, Message
-from deployments.tiers.llama_cpp import LlamaCppEngine
-from deployments.tiers.weights import fetch
+from deployments.tiers.contract import ChatEngine, ChatRequest, Message
+from deployments.tiers.engines import chat_engine
 from serve.supervisor import service
 
 OUTPUT_TOKENS = 64
@@ -63,7 +62,7 @@ def question(number: int) -> list[Message]:
     return [{"role": "user", "content": text}]
 
 
-async def bare(engine: LlamaCppEngine, number: int) -> Sample:
+async def bare(engine: ChatEngine, number: int) -> Sample:
     request = ChatRequest(question(number), OUTPUT_TOKENS, sampling={"temperature": 0})
     began = time.perf_counter()
     times, usage = [], None
@@ -109,9 +108,8 @@ def sample(way: str, began: float, times: list[float], read: int) -> Sample:
 async def measure(settings: Settings, key: str, rounds: int) -> list[Sample]:
     """`rounds` samples of each way, alternating; one unmeasured round first."""
     tier = settings.tiers.deep
-    weights = fetch(tier.engine.weights, folders.weights(settings), label="deep")
-    engine = LlamaCppEngine(tier.engine, weights, tier.slots)
-    await asyncio.to_thread(engine.start)
+    engine = chat_engine("deep", tier, folders.weights(settings))
+    await engine.start()
     root = f"http://{settings.http.host}:{settings.http.port}"
     samples = []
     async with httpx.AsyncClient(base_url=root, headers={"Authorization": f"Bearer {key}"}, timeout=180) as http:

@@ -143,9 +143,14 @@ class Vllm(Section):
     arguments: dict[str, Any] = Field({}, description="Further engine arguments, named and bounded as vLLM does.")
 
     @property
-    def gpus(self) -> int:
-        """Of one replica."""
-        return self.tensor_parallel * self.pipeline_parallel if self.device == "gpu" else 0
+    def gpus(self) -> float:
+        """Of one replica, as `placement` shares or lists them."""
+        if self.device == "cpu":
+            return 0
+        placement = self.placement or {}
+        workers = self.tensor_parallel * self.pipeline_parallel
+        bundles = placement.get("bundles") or [placement.get("bundle_per_worker") or {"GPU": 1}] * workers
+        return float(sum(bundle.get("GPU", 0) for bundle in bundles))
 
     @model_validator(mode="after")
     def _says_each_thing_once(self) -> Vllm:
@@ -216,6 +221,11 @@ class SentenceTransformers(Section):
     source: FolderSource = Field(
         "hf:Qwen/Qwen3-Embedding-0.6B@97b0c614be4d77ee51c0cef4e5f07c00f9eb65b3",
         description="The model's folder: path:/FOLDER or hf:OWNER/REPO@REVISION, fetched once.",
+    )
+    size_bytes: int | None = Field(
+        None,
+        gt=0,
+        description="Size of the weights in bytes, for `config check`. None: unknown until they are fetched.",
     )
     dimension: int = Field(1024, ge=1, le=4096, description="Numbers of a vector; a model that makes others refuses.")
     window_tokens: int = Field(512, ge=8, le=32_768, description="Tokens of a text that are read; the rest is cut.")
@@ -469,6 +479,9 @@ class Ray(Section):
         16, ge=1, description="CPUs Ray believes in; bookkeeping only, threads are set per replica."
     )
     dashboard_port: int = Field(8265, ge=1, le=65535, description="Port of the dashboard, on loopback.")
+    start_seconds: float = Field(
+        300, ge=10, description="Time the graph may take to become ready; models of many gigabytes need more."
+    )
     metrics: bool = Field(False, description="Ray's Prometheus ports, on loopback; they know no authentication.")
     object_store_mib: int = Field(128, ge=80, description="Shared memory for Ray's object store, MiB.")
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from configs import folders, private
 from configs.settings import Settings
+from deployments.tiers import needs
+from serve.supervisor.preflight import NotReady
 
 _SOCKET_PATH_MOST_CHARS = 107
 _SESSION_CHARS = len("/session_2026-12-01_13-02-32_577023_4194304/sockets/dash_NodeHead_x")
@@ -68,6 +70,20 @@ def start(settings: Settings) -> None:
         logging_level="warning",
         _temp_dir=str(session_folder(settings)),
     )
+
+
+def require_gpus(settings: Settings) -> None:
+    """Raises NotReady where Ray sees fewer GPUs than the graph needs: it would wait for them without a word."""
+    import ray
+
+    needed = {need.name: need.least_gpus for need in needs.of(settings, folders.weights(settings)) if need.gpus}
+    there = ray.cluster_resources().get("GPU", 0)
+    if sum(needed.values()) > there:
+        each = ", ".join(f"{name} {count:g}" for name, count in needed.items())
+        raise NotReady(
+            f"the profile needs {sum(needed.values()):g} GPUs ({each}) and Ray sees {there:g} here; see "
+            "`recall-serve config check FILE`, and `nvidia-smi` for what the machine has"
+        )
 
 
 def stop() -> None:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from configs import folders
 from configs.settings import Settings
+from deployments.tiers import needs
 
+DEVICES = Path("/dev")
+GPU_DEVICES = ("nvidia[0-9]*", "kfd", "dri/renderD*")  # NVIDIA, AMD, Intel
 DATABASE_BYTES = 500_000_000  # a fresh cluster, its log and Ray's session
 
 
@@ -18,6 +21,7 @@ class NotReady(Exception):
 
 def check(settings: Settings) -> None:
     """Raises NotReady."""
+    check_gpus(settings)
     check_port(settings.http.host, settings.http.port, "http.port")
     check_port("127.0.0.1", settings.ray.dashboard_port, "ray.dashboard_port")
     make_folder(folders.home(settings))
@@ -27,6 +31,17 @@ def check(settings: Settings) -> None:
         raise NotReady(
             f"{folders.home(settings)} has {free_bytes / 1e6:,.0f} MB free and {DATABASE_BYTES / 1e6:,.0f} MB are needed; "
             "free some space or set data.home to another disk"
+        )
+
+
+def check_gpus(settings: Settings) -> None:
+    """Raises NotReady where the profile needs a GPU and the machine has none: found before its weights are fetched. How
+    many there are is Ray's to say."""
+    needed = sum(need.least_gpus for need in needs.of(settings, folders.weights(settings)))
+    if needed and not any(True for pattern in GPU_DEVICES for _ in DEVICES.glob(pattern)):
+        raise NotReady(
+            f"the profile needs {needed:g} GPUs and this machine has none; configs/local.yaml runs on a CPU, and "
+            "`recall-serve config check FILE` says what a profile needs"
         )
 
 

@@ -20,7 +20,6 @@ from serve.keyring import with_ring
 from serve.supervisor import cluster, database, preflight, state
 
 Say = Callable[[str], None]
-START_SECONDS = 300
 
 
 class StartFailed(Exception):
@@ -59,6 +58,7 @@ def running(settings: Settings, say: Say) -> Iterator[Running]:
         cluster.prepare_environment(settings)
         stack.callback(cluster.stop)
         cluster.start(settings)
+        cluster.require_gpus(settings)
         _deploy(settings, say)
         state.write(settings)
         stack.callback(state.remove, settings)
@@ -95,7 +95,7 @@ def _await_running(name: str, settings: Settings, say: Say) -> None:
     from ray import serve
 
     told: set[str] = set()
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + settings.ray.start_seconds
     while time.monotonic() < deadline:
         application = serve.status().applications[name]
         healthy = {part for part, one in application.deployments.items() if one.status == "HEALTHY"}

@@ -45,10 +45,23 @@ def fetch_folder(source: str, cache: Path, *, label: str, console: Console | Non
     form = _FORM.fullmatch(rest)
     if kind != "hf" or form is None:
         raise WeightsError(f"{label}: {source} is not of the form path:/FOLDER or hf:OWNER/REPO@REVISION")
-    folder = cache / f"{form['repo'].replace('/', '--')}@{form['revision']}"
+    folder = _folder(source, cache)
     if not _whole(folder):
         _from_hub(form["repo"], form["revision"], folder, label, console)
     return folder
+
+
+def local_bytes(source: str, cache: Path) -> int | None:
+    """Size of the weights of a source as for `fetch_folder`, where they are on this machine; None where they are not."""
+    folder = _folder(source, cache)
+    if source.startswith("hf:") and not _whole(folder):
+        return None
+    return sum(path.stat().st_size for path in folder.glob("**/*.safetensors")) or None
+
+
+def _folder(source: str, cache: Path) -> Path:
+    kind, _, rest = source.partition(":")
+    return Path(rest) if kind == "path" else cache / rest.replace("/", "--", 1)
 
 
 def _own(folder: Path, label: str) -> Path:
