@@ -96,7 +96,7 @@ def agent(name: str, more: str = "") -> str:
     [
         pytest.param({"http": {"prot": 1}}, ["http.prot", "unknown key", "port, replicas"], id="unknown-key"),
         pytest.param({"auth": {"oidc": {"isuer": "i"}}}, ["auth.oidc.isuer", "issuer, jwks"], id="unknown-key-inside"),
-        pytest.param({"tiers": {"deep": {"engine": {"weights": {"sha": 1}}}}}, ["weights.sha:", "sha256, size_bytes, sources"],
+        pytest.param({"tiers": {"deep": {"engine": {"kind": "llama_cpp", "weights": {"sha": 1}}}}}, ["weights.sha:", "sha256, size_bytes, sources"],
                      id="unknown-key-deep-inside"),
         pytest.param({"tiers": {"embed": {"engine": {"kind": "nano_e5", "model": "m"}}}},
                      ["tiers.embed.engine.model: unknown key; allowed here: kind, threads\n"], id="unknown-key-of-this-kind"),
@@ -275,7 +275,7 @@ def test_config_check_knows_what_a_remote_tool_may_be(tmp_path: Path, change: di
 
 def test_config_check_of_a_profile_in_order() -> None:
     ran = CliRunner().invoke(main, ["config", "check", str(LOCAL)])
-    assert ran.exit_code == 0 and "in order" in ran.stdout and "1,117 MB" in ran.stdout
+    assert ran.exit_code == 0 and "in order" in ran.stdout and "1.1 GB" in ran.stdout and "no GPU" in ran.stdout
 
 
 def test_the_embedding_tier_lets_in_more_than_a_batch() -> None:
