@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from configs import folders
-from configs.settings import ChatTier
+from configs.settings import OWN_ARGUMENTS, ChatTier
 from deployments.tiers.contract import ChatRequest, Message
 from deployments.tiers.errors import EngineFailed
 from tests.chat_engines.conftest import Graph
@@ -151,3 +152,27 @@ def test_a_setting_that_the_library_refuses_is_one_clear_line(
     with pytest.raises(EngineFailed) as refused:
         vllm_graph.placement("deep", tier_of(tmp_path, **engine), tmp_path)
     assert named in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_the_parsers_that_the_gpu_profile_names_are_vllms(graph: Graph) -> None:
+    from vllm.reasoning import ReasoningParserManager
+    from vllm.tool_parsers import ToolParserManager
+
+    text = (Path(__file__).parents[2] / "configs" / "gpu.yaml").read_text()
+    calls = set(re.findall(r"call_parser: (\w+)", text))
+    reasoning = set(re.findall(r"reasoning_parser: (\w+)", text))
+    assert calls >= {"hermes", "qwen3_coder"} and reasoning
+    for name in calls:
+        ToolParserManager.get_tool_parser(name)
+    for name in reasoning:
+        ReasoningParserManager.get_reasoning_parser(name)
+
+
+def test_every_argument_that_has_a_key_of_its_own_is_one_of_vllms() -> None:
+    from dataclasses import fields
+
+    from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.entrypoints.launchers.cli_args import FrontendArgs
+
+    known = {field.name for kind in (AsyncEngineArgs, FrontendArgs) for field in fields(kind)}
+    assert OWN_ARGUMENTS.keys() <= known

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from configs.errors import ConfigError
 from configs.loader import load
 from configs.settings import ChatTier, Settings
 from deployments.tiers import needs
@@ -109,3 +110,26 @@ def test_a_machine_without_a_card_is_told_before_anything_is_fetched(
 def test_settings_that_contradict_each_other_are_refused(engine: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         ChatTier.model_validate({"engine": {"kind": "vllm", "model": "m", "source": "path:/m", **engine}})
+
+
+def test_an_adapter_has_a_name_of_its_own_and_an_agent_names_one_of_its_tier(tmp_path: Path) -> None:
+    adapters = {"sql": "path:/sql"}
+    agent = (GPU.parent / "agents" / "code-reviewer.yaml").read_text()
+    agents = tmp_path / "agents"
+    agents.mkdir()
+    profile = yaml.safe_load(changed(tmp_path, adapters=adapters).read_text()) | {"agents_dir": str(agents)}
+    path = tmp_path / "gpu.yaml"
+    path.write_text(yaml.safe_dump(profile))
+    (agents / "code-reviewer.yaml").write_text(agent + "adapter: sql\n")
+    assert "tier deep, adapter sql" in checked(path)
+    (agents / "code-reviewer.yaml").write_text(agent + "adapter: sqll\n")
+    with pytest.raises(ConfigError, match="the tier deep has no 'sqll'; it has sql"):
+        load(path)
+    (agents / "code-reviewer.yaml").write_text(agent)
+    (agents / "sql.yaml").write_text(agent.replace("name: code-reviewer", "name: sql"))
+    with pytest.raises(ConfigError, match="belong to tiers or adapters"):
+        load(path)
+    profile["tiers"]["fast"]["engine"]["adapters"] = adapters
+    path.write_text(yaml.safe_dump(profile))
+    with pytest.raises(ConfigError, match="'sql' belongs to a tier or stands twice"):
+        load(path)

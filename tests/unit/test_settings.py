@@ -96,8 +96,8 @@ def agent(name: str, more: str = "") -> str:
     [
         pytest.param({"http": {"prot": 1}}, ["http.prot", "unknown key", "port, replicas"], id="unknown-key"),
         pytest.param({"auth": {"oidc": {"isuer": "i"}}}, ["auth.oidc.isuer", "issuer, jwks"], id="unknown-key-inside"),
-        pytest.param({"tiers": {"deep": {"engine": {"kind": "llama_cpp", "weights": {"sha": 1}}}}}, ["weights.sha:", "sha256, size_bytes, sources"],
-                     id="unknown-key-deep-inside"),
+        pytest.param({"tiers": {"deep": {"engine": {"kind": "llama_cpp", "weights": {"sha": 1}}}}},
+                     ["weights.sha:", "sha256, size_bytes, sources"], id="unknown-key-deep-inside"),
         pytest.param({"tiers": {"embed": {"engine": {"kind": "nano_e5", "model": "m"}}}},
                      ["tiers.embed.engine.model: unknown key; allowed here: kind, threads\n"], id="unknown-key-of-this-kind"),
         pytest.param({"tiers": {"embed": {"engine": {"kind": "sentence_transformers", "modle": "m"}}}},
