@@ -22,7 +22,8 @@ _LOCK = 7_255_102  # any number of our own: two starts at once run one after the
 
 
 def passwords(folder: Path) -> dict[str, str]:
-    """The roles' passwords, made on the first call; files of mode 0600 in `folder`."""
+    """The roles' passwords, made on the first call; files of mode 0600 in `folder`, which is made where it is missing."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return {
         role: private.made_once(folder / f"{role}.password", lambda: secrets.token_urlsafe(32)).decode().strip()
         for role in ROLES

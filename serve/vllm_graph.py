@@ -30,13 +30,19 @@ def prefill(name: str, tier: ChatTier, weights: Path) -> Application | None:
     assert isinstance(tier.engine, Vllm)
     if tier.engine.prefill is None:
         return None
-    library, servers = _library()
+    library, _ = _library()
     with _told_in_a_line(name):
         config = library.LLMConfig(**prefill_config(name, tier, weights))
         application: Application = library.build_llm_deployment(
-            config, name_prefix="prefill:", deployment_cls=servers.PDPrefillServer
+            config, name_prefix="prefill:", deployment_cls=_prefill_class()
         )
     return application
+
+
+def _prefill_class() -> type:
+    from deployments.tiers.vllm_prefill import Prefill  # noqa: PLC0415  # it needs vLLM
+
+    return Prefill
 
 
 _PLACEMENT = ("ray_actor_options", "placement_group_bundles", "placement_group_strategy")

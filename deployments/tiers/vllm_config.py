@@ -9,6 +9,8 @@ from configs.settings import ChatTier, Vllm
 from deployments.tiers.weights.folder import fetch_folder
 
 _CPU_ARGUMENTS = {"dtype": "float32", "enforce_eager": True}  # bfloat16 and compiled graphs gain nothing there
+_NO_BATCHING = {"stream_batching_interval_ms": 0}  # 50 by default: a token would wait for its fellows
+_DECODE_PORTS = {"NIXL_SIDE_CHANNEL_PORT_BASE": 22000}  # off those of prefill replicas on the same node
 _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",  # the folders are complete; a load that asks the hub is a mistake
     "VLLM_NO_USAGE_STATS": "1",
@@ -31,7 +33,7 @@ def llm_config(name: str, tier: ChatTier, weights: Path) -> dict[str, Any]:
         "engine_kwargs": {**_arguments(engine, tier.slots), **_adapters(name, engine, weights), **engine.arguments},
         "deployment_config": {"ray_actor_options": {"num_cpus": tier.num_cpus}},
         "runtime_env": {"env_vars": _ENVIRONMENT},
-        "experimental_configs": {"stream_batching_interval_ms": 0},  # 50 by default: a token would wait for its fellows
+        "experimental_configs": _NO_BATCHING | (_DECODE_PORTS if engine.prefill else {}),
         "log_engine_metrics": True,
     }
 
@@ -44,6 +46,7 @@ def prefill_config(name: str, tier: ChatTier, weights: Path) -> dict[str, Any]:
     replicas = {"min_replicas": prefill.replicas.min, "max_replicas": prefill.replicas.max}
     return {
         **config,
+        "experimental_configs": _NO_BATCHING,
         "engine_kwargs": {**config["engine_kwargs"], **prefill.arguments},
         "placement_group_config": prefill.placement or config["placement_group_config"],
         "deployment_config": {**config["deployment_config"], "autoscaling_config": replicas},

@@ -92,7 +92,8 @@ async def under(maybe_graph: Graph | None) -> AsyncGenerator[Under, None]:
 
     async def busy() -> int:
         """Threads of llama.cpp's that generate."""
-        return SLOTS - replica._engine._threads._idle_semaphore._value if replica._engine._threads._threads else 0
+        threads = replica._engine._threads  # as many as were ever needed at once; the idle ones are counted down
+        return len(threads._threads) - threads._idle_semaphore._value
 
     yield Under(replica, busy)
     replica.__del__()

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from configs import folders
@@ -82,6 +83,19 @@ async def test_no_word_of_a_request_is_in_a_log(graph: Graph) -> None:
     files = [path for path in home.rglob("*") if path.is_file() and "postgres" not in path.parts]
     assert any("serve" in path.parts for path in files)
     assert [path for path in files if mark.encode() in path.read_bytes()] == []
+
+
+def test_nothing_of_a_vllm_tier_listens_beyond_this_machine(graph: Graph) -> None:
+    """On one node without cards. What vLLM opens between nodes is the cluster's network policy's."""
+    ours = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    listening = [
+        (one.name(), connection.laddr.ip)
+        for one in ours
+        for connection in one.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert any(name.startswith("VLLM") for name, _ in listening)
+    assert {address.removeprefix("::ffff:") for _, address in listening} <= {"127.0.0.1", "::1"}, listening
 
 
 def test_the_engine_measures_itself(graph: Graph) -> None:
