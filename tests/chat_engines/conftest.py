@@ -164,7 +164,7 @@ def write_profile(folder: Path, database: dict[str, Any]) -> Path:
     profile = {
         "name": "vllm-test",
         "http": {"port": free_port()},
-        "ray": {"dashboard_port": free_port()},
+        "ray": {"dashboard_port": free_port(), "start_seconds": 500},
         "data": {"home": str(folder / "home"), "cache": str(smol.cache() / "recall-serve")},
         "database": database,
         "sandbox": {"enabled": False},

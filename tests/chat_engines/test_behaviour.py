@@ -14,7 +14,7 @@ from deployments.tiers.contract import ChatRequest, Delta, Message
 from deployments.tiers.errors import EngineFailed, Overloaded, SchemaUnsupported
 from tests.chat_engines.conftest import QUEUE, SLOTS, WINDOW_TOKENS, Tier, Under
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 GREEDY = {"temperature": 0}
 CLOCK = {
     "type": "function",
@@ -150,7 +150,7 @@ SCHEMA = {
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_schema_binds_the_answer(tier: Tier, seed: int) -> None:
     sampling = {"temperature": 1.2, "seed": seed}
-    deltas = await round_of(tier, ChatRequest(ask("Tell me about a place."), 80, sampling=sampling, schema=SCHEMA))
+    deltas = await round_of(tier, ChatRequest(ask("Tell me about a place."), 160, sampling=sampling, schema=SCHEMA))
     assert deltas[-1].finish == "stop"
     jsonschema.validate(json.loads(text_of(deltas)), SCHEMA)
     assert "\n" not in text_of(deltas), "a small model can write white space until its limit"

@@ -19,7 +19,7 @@ from deployments.tiers.errors import EngineFailed
 from tests.chat_engines.conftest import Graph
 from tests.chat_engines.test_behaviour import GREEDY, ask, capital, round_of, text_of
 
-pytestmark = [pytest.mark.vllm, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.vllm, pytest.mark.timeout(600)]
 
 
 async def test_an_adapter_is_a_model_of_its_tier_and_answers_differently(graph: Graph) -> None:
