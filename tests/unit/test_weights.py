@@ -168,7 +168,8 @@ def start_elsewhere(spec: Spec, cache: Path) -> subprocess.Popen[str]:
     """The hub library reads its environment when it is imported, and a SIGINT needs a process of its own. Its pip waits
     for a server that holds an answer back, however long this machine takes to get there."""
     program = (
-        "import json, pathlib, sys, types\n"
+        "import json, pathlib, signal, sys, types\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a suite in the background has it ignored
         "from deployments.tiers import weights\n"
         "spec = types.SimpleNamespace(**json.loads(sys.argv[1]))\n"
         "try: print(weights.fetch(spec, pathlib.Path(sys.argv[2]), label='deep'))\n"
