@@ -29,7 +29,8 @@ from rich.progress import track
 from rich.table import Table
 
 from configs import folders, loader
-from configs.settings import EmbedTier, SentenceTransformers
+from configs.engines import SentenceTransformers
+from configs.settings import EmbedTier
 from deployments.embedding import Embedding
 
 ONE_CALL, SINGLE = "one call", "single requests"

@@ -10,7 +10,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from configs.errors import ConfigError
-from configs.settings import Agent, Radar, Settings, kind_of, sections_in
+from configs.section import kind_of, sections_in
+from configs.settings import Agent, Radar, Settings
 
 Model = TypeVar("Model", bound=BaseModel)
 

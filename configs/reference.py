@@ -8,7 +8,8 @@ from typing import NamedTuple
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from configs.settings import Agent, Settings, kind_of, sections_in
+from configs.section import kind_of, sections_in
+from configs.settings import Agent, Settings
 
 _BOTH = {"tiers.deep.": "tiers.{deep,fast}.", "tiers.fast.": "tiers.{deep,fast}."}
 

@@ -8,7 +8,9 @@ from ray import serve
 from ray.serve import Application
 
 from configs import folders
-from configs.settings import Replicas, Settings, Vllm
+from configs.engines import Vllm
+from configs.section import Replicas
+from configs.settings import Settings
 from deployments.agent import prompt
 from deployments.agent.tool_phase import functions
 from deployments.embedding import Embedding

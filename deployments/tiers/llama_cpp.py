@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import xllamacpp
 
-from configs.settings import LlamaCpp
+from configs.engines import LlamaCpp
 from deployments.tiers import schemas
 from deployments.tiers.calls import CallReader
 from deployments.tiers.chunks import deltas

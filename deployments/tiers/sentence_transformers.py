@@ -19,7 +19,7 @@ import transformers
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
-from configs.settings import SentenceTransformers
+from configs.engines import SentenceTransformers
 from deployments.tiers.contract import Capability, EmbedRole
 from deployments.tiers.errors import EngineFailed
 from deployments.tiers.weights.sources import one_line

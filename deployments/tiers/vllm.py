@@ -17,7 +17,8 @@ from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer, PDDecodeServer
 from ray.serve.llm.openai_api_models import ChatCompletionRequest
 
-from configs.settings import ChatTier, Vllm
+from configs.engines import Vllm
+from configs.settings import ChatTier
 from deployments.tiers import schemas
 from deployments.tiers.calls import CallReader
 from deployments.tiers.chunks import Chunk, deltas

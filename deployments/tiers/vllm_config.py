@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from configs.settings import ChatTier, Vllm
+from configs.engines import Vllm
+from configs.settings import ChatTier
 from deployments.tiers.weights.folder import fetch_folder
 
 _CPU_ARGUMENTS = {"dtype": "float32", "enforce_eager": True}  # bfloat16 and compiled graphs gain nothing there

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from configs.settings import Weights
+from configs.engines import Weights
 from deployments.tiers.weights import fetch
 
 WEIGHTS = {

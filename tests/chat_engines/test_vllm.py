@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from configs import folders
-from configs.settings import OWN_ARGUMENTS, ChatTier
+from configs.engines import OWN_ARGUMENTS
+from configs.settings import ChatTier
 from deployments.tiers.contract import ChatRequest, Message
 from deployments.tiers.errors import EngineFailed
 from tests.chat_engines.conftest import Graph

