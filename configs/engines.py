@@ -52,6 +52,10 @@ class LlamaCpp(Section):
     def adapters(self) -> dict[Name, str]:
         return {}
 
+    @property
+    def gpus(self) -> float:
+        return 0
+
 
 class Prefill(Section):
     """Replicas of a tier that only read prompts; those of the tier itself then only write. Ray Serve moves the cache."""
@@ -116,9 +120,16 @@ class Vllm(Section):
     @property
     def gpus(self) -> float:
         """Of one replica, as `placement` shares or lists them."""
+        return self._gpus(self.placement or {})
+
+    @property
+    def prefill_gpus(self) -> float:
+        """Of one prefill replica."""
+        return self._gpus((self.prefill and self.prefill.placement) or self.placement or {})
+
+    def _gpus(self, placement: dict[str, Any]) -> float:
         if self.device == "cpu":
             return 0
-        placement = self.placement or {}
         workers = self.tensor_parallel * self.pipeline_parallel
         bundles = placement.get("bundles") or [placement.get("bundle_per_worker") or {"GPU": 1}] * workers
         return float(sum(bundle.get("GPU", 0) for bundle in bundles))

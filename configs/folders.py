@@ -14,11 +14,20 @@ def resolve(settings: Settings, environment: Mapping[str, str], is_root: bool) -
     """The profile with its folders filled in: the system's as root, since services must reach them, else the person's."""
     person = Path(environment.get("HOME", "/"))
     home = Path("/var/lib") if is_root else Path(environment.get("XDG_DATA_HOME") or person / ".local/share")
-    cache = Path("/var/cache") if is_root else Path(environment.get("XDG_CACHE_HOME") or person / ".cache")
     data = settings.data.model_copy(
-        update={"home": settings.data.home or home / NAME, "cache": settings.data.cache or cache / NAME}
+        update={
+            "home": settings.data.home or home / NAME,
+            "cache": settings.data.cache or default_cache(environment, is_root),
+        }
     )
     return settings.model_copy(update={"data": data})
+
+
+def default_cache(environment: Mapping[str, str], is_root: bool) -> Path:
+    """Where a profile that names no `data.cache` keeps its weights."""
+    if is_root:
+        return Path("/var/cache") / NAME
+    return Path(environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME", "/")) / ".cache") / NAME
 
 
 def home(settings: Settings) -> Path:

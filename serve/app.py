@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from ray import serve
@@ -18,8 +19,8 @@ from deployments.memory import MemoryService
 from deployments.platform import Platform
 from deployments.sandbox.service import SandboxService
 from deployments.tiers.chat import ChatTier, Prefix
+from deployments.tiers.errors import EngineFailed
 from deployments.web.service import WebService
-from serve import vllm_graph
 from serve.gateway import Gateway
 from tools.table import table_of
 
@@ -59,7 +60,7 @@ def _web(settings: Settings) -> Application | None:
 
 def _chat_tier(settings: Settings, name: str) -> Application:
     tier, weights = settings.tiers.chat[name], folders.weights(settings)
-    on_vllm = isinstance(tier.engine, Vllm)
+    graph = _vllm_graph() if isinstance(tier.engine, Vllm) else None
     return _bound(
         ChatTier,
         name,
@@ -70,11 +71,21 @@ def _chat_tier(settings: Settings, name: str) -> Application:
         tier,
         weights,
         _prefixes(settings, name),
-        vllm_graph.prefill(name, tier, weights) if on_vllm else None,
+        graph.prefill(name, tier, weights) if graph else None,
         target=tier.slots,
         drain_seconds=tier.deadline_seconds,
-        **(vllm_graph.placement(name, tier, weights) if on_vllm else {}),
+        **(graph.placement(name, tier, weights) if graph else {}),
     )
+
+
+def _vllm_graph() -> ModuleType:
+    """What it imports needs vLLM and takes ten seconds; a profile without vLLM pays for neither. Raises EngineFailed."""
+    try:
+        from serve import vllm_graph  # noqa: PLC0415
+    except ImportError as error:
+        extra = "pip install 'recall-serve[gpu]'"
+        raise EngineFailed(f"the package {error.name or 'vllm'} is missing: {extra}") from None
+    return vllm_graph
 
 
 def _prefixes(settings: Settings, tier: str) -> list[Prefix]:

@@ -9,20 +9,24 @@ from typing import Any
 
 from pydantic import ValidationError
 from ray.serve import Application
+from ray.serve.llm import LLMConfig, build_llm_deployment
+from ray.serve.llm.deployment import LLMServer
 
 from configs.engines import Vllm
 from configs.settings import ChatTier
 from deployments.tiers.errors import EngineFailed
 from deployments.tiers.vllm_config import llm_config, prefill_config
+from deployments.tiers.vllm_prefill import Prefill
 from deployments.tiers.weights.sources import one_line
+
+_PLACEMENT = ("ray_actor_options", "placement_group_bundles", "placement_group_strategy")
 
 
 def placement(name: str, tier: ChatTier, weights: Path) -> dict[str, Any]:
     """Deployment options: the placement group's bundles and strategy, and the actor's own. Raises EngineFailed."""
-    library, servers = _library()
     with _told_in_a_line(name):
-        config = library.LLMConfig(**llm_config(name, tier, weights))
-        options: dict[str, Any] = servers.LLMServer.get_deployment_options(config)
+        config = LLMConfig(**llm_config(name, tier, weights))
+        options: dict[str, Any] = LLMServer.get_deployment_options(config)
     return {key: options[key] for key in _PLACEMENT if key in options}
 
 
@@ -31,22 +35,10 @@ def prefill(name: str, tier: ChatTier, weights: Path) -> Application | None:
     assert isinstance(tier.engine, Vllm)
     if tier.engine.prefill is None:
         return None
-    library, _ = _library()
     with _told_in_a_line(name):
-        config = library.LLMConfig(**prefill_config(name, tier, weights))
-        application: Application = library.build_llm_deployment(
-            config, name_prefix="prefill:", deployment_cls=_prefill_class()
-        )
+        config = LLMConfig(**prefill_config(name, tier, weights))
+        application: Application = build_llm_deployment(config, name_prefix="prefill:", deployment_cls=Prefill)
     return application
-
-
-def _prefill_class() -> type:
-    from deployments.tiers.vllm_prefill import Prefill  # noqa: PLC0415  # it needs vLLM
-
-    return Prefill
-
-
-_PLACEMENT = ("ray_actor_options", "placement_group_bundles", "placement_group_strategy")
 
 
 @contextmanager
@@ -59,14 +51,3 @@ def _told_in_a_line(name: str) -> Iterator[None]:
         raise EngineFailed(f"tiers.{name}.engine: {one_line(reasons)}") from None
     except ValueError as error:
         raise EngineFailed(f"tiers.{name}.engine: {one_line(str(error))}") from None
-
-
-def _library() -> tuple[Any, Any]:
-    """`ray.serve.llm` needs vLLM, and takes ten seconds to import; a profile without vLLM needs neither."""
-    try:
-        from ray.serve import llm  # noqa: PLC0415
-        from ray.serve.llm import deployment  # noqa: PLC0415
-    except ImportError as error:
-        extra = "pip install 'recall-serve[gpu]'"
-        raise EngineFailed(f"the package {error.name or 'vllm'} is missing: {extra}") from None
-    return llm, deployment

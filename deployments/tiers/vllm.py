@@ -121,8 +121,9 @@ class VllmEngine:
 
 async def _served(config: LLMConfig, prefill: Any) -> LLMServer:
     """A started server. Its constructor is awaited by Serve when it is a deployment of its own, and here by us."""
-    server = (PDDecodeServer if prefill else LLMServer).__new__(PDDecodeServer if prefill else LLMServer)
-    await server.__init__(config, **({"prefill_server": prefill} if prefill else {}))
+    kind, further = (PDDecodeServer, {"prefill_server": prefill}) if prefill else (LLMServer, {})
+    server = kind.__new__(kind)
+    await server.__init__(config, **further)
     return server
 
 

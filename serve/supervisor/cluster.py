@@ -76,7 +76,7 @@ def require_gpus(settings: Settings) -> None:
     """Raises NotReady where Ray sees fewer GPUs than the graph needs: it would wait for them without a word."""
     import ray
 
-    needed = {need.name: need.least_gpus for need in needs.of(settings, folders.weights(settings)) if need.gpus}
+    needed = {part.name: part.least_gpus for part in needs.parts(settings) if part.gpus}
     there = ray.cluster_resources().get("GPU", 0)
     if sum(needed.values()) > there:
         each = ", ".join(f"{name} {count:g}" for name, count in needed.items())

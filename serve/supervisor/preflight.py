@@ -37,7 +37,7 @@ def check(settings: Settings) -> None:
 def check_gpus(settings: Settings) -> None:
     """Raises NotReady where the profile needs a GPU and the machine has none: found before its weights are fetched. How
     many there are is Ray's to say."""
-    needed = sum(need.least_gpus for need in needs.of(settings, folders.weights(settings)))
+    needed = sum(part.least_gpus for part in needs.parts(settings))
     if needed and not any(True for pattern in GPU_DEVICES for _ in DEVICES.glob(pattern)):
         raise NotReady(
             f"the profile needs {needed:g} GPUs and this machine has none; configs/local.yaml runs on a CPU, and "

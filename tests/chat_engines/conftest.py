@@ -7,6 +7,7 @@ environment that `make test` builds for it.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -133,7 +134,7 @@ def started(folder: Path, postgres: EmbeddedPostgres) -> Iterator[Graph]:
     prepare = ["database", "prepare", "--profile", str(profile), "--admin", str(admin["user"])]
     done = CliRunner().invoke(main, [*prepare, "--password-file", str(folder / "password")])
     assert done.exit_code == 0, done.output
-    settings = folders.resolve(loader.load(profile), {}, True)
+    settings = folders.resolve(loader.load(profile), os.environ, os.geteuid() == 0)
     with service.running(settings, print) as running:
         key = service.first_key(running.settings)
         assert key is not None
@@ -165,7 +166,7 @@ def write_profile(folder: Path, database: dict[str, Any]) -> Path:
         "name": "vllm-test",
         "http": {"port": free_port()},
         "ray": {"dashboard_port": free_port(), "start_seconds": 500},
-        "data": {"home": str(folder / "home"), "cache": str(smol.cache() / "recall-serve")},
+        "data": {"home": str(folder / "home")},
         "database": database,
         "sandbox": {"enabled": False},
         "web": {"enabled": False},

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from configs import folders
 from configs.engines import Weights
 from deployments.tiers.weights import fetch
 
@@ -19,13 +20,10 @@ WEIGHTS = {
 RANK = 8
 
 
-def cache() -> Path:
-    """Where the service itself keeps weights, so that they are fetched once."""
-    return Path("/var/cache") if os.geteuid() == 0 else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-
 def gguf() -> Path:
-    return fetch(Weights.model_validate(WEIGHTS), cache() / "recall-serve" / "weights", label="tests")
+    """Where the service itself keeps weights, so that it is fetched once."""
+    cache = folders.default_cache(os.environ, os.geteuid() == 0)
+    return fetch(Weights.model_validate(WEIGHTS), cache / "weights", label="tests")
 
 
 def write_folder(folder: Path) -> None:

@@ -80,10 +80,9 @@ def test_the_variant_for_smaller_cards_is_a_valid_one(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     agents = f"agents_dir: {GPU.parent / 'agents'}\n"
     path.write_text(agents + before + "\n".join(lines) + "\n  embed:\n" + embed)
-    deep = load(path).tiers.deep.engine
-    assert deep.model == "Qwen3-14B-AWQ" and all(
-        (need.bytes_a_gpu or 0) < 0.9 * 24e9 for need in needs.of(load(path), tmp_path)
-    )
+    parts = [part for part in needs.parts(load(path)) if part.gpus]
+    assert [part.engine.model for part in parts] == ["Qwen3-14B-AWQ", "Qwen3-4B-Instruct-2507"]
+    assert all((needs.files(part.engine, tmp_path).size_bytes or 1e12) < 0.9 * 24e9 * part.gpus for part in parts)
 
 
 def test_a_machine_without_a_card_is_told_before_anything_is_fetched(
