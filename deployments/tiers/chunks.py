@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from typing import Any
+from typing import Any, cast, get_args
 
 from deployments.tiers.calls import CallReader, strict
 from deployments.tiers.contract import Delta, FinishReason, ToolCall, Usage
@@ -36,7 +36,7 @@ async def deltas(
         if chunk.get("usage"):
             usage = _usage(chunk["usage"])
         for choice in chunk["choices"]:
-            finish = choice["finish_reason"] or finish
+            finish = _known(choice["finish_reason"] or finish)
             unheard += tuple((choice.get("logprobs") or {}).get("content") or ())
             apart.take(choice["delta"].get("tool_calls") or ())
             text = reader.feed(choice["delta"].get("content") or "")
@@ -55,6 +55,13 @@ async def deltas(
         usage=usage,
         tokens=usage.completion,
     )
+
+
+def _known(reason: str) -> FinishReason:
+    """Raises EngineFailed for a reason that is no end of an answer: vLLM gives up a round with `abort`."""
+    if reason not in get_args(FinishReason):
+        raise EngineFailed(reason)
+    return cast(FinishReason, reason)
 
 
 class _CallsApart:

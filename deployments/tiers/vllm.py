@@ -7,8 +7,8 @@ chunks is an error whose message may quote the request, so its kind alone is tol
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from deployments.tiers import schemas
 from deployments.tiers.calls import CallReader
 from deployments.tiers.chunks import Chunk, deltas
 from deployments.tiers.contract import Capability, ChatRequest, Delta, Message
-from deployments.tiers.errors import EngineFailed, SchemaUnsupported
+from deployments.tiers.errors import EngineFailed, SchemaUnsupported, TierError
 from deployments.tiers.vllm_config import llm_config
 from deployments.tiers.weights.sources import one_line
 
@@ -72,21 +72,22 @@ class VllmEngine:
         body: dict[str, Any] = {"model": self._name, "messages": list(messages)} | self._template()
         if tools:
             body["tools"] = list(tools)
-        async with aclosing(await self._server.tokenize(TokenizeChatRequest(**body))) as answers:
-            async for answer in answers:
-                if hasattr(answer, "error"):
-                    raise EngineFailed(str(answer.error.type))
-                return int(answer.count)
-        raise EngineFailed("count_failed")
+        with _told_by_kind():
+            async with aclosing(await self._server.tokenize(TokenizeChatRequest(**body))) as answers:
+                answer = await anext(answers)
+        if hasattr(answer, "error"):
+            raise EngineFailed(str(answer.error.type))
+        return int(answer.count)
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta, None]:
         """One round; see the contract."""
         if request.schema is not None and self.schema_fault(request.schema):
             raise SchemaUnsupported("schema_unsupported")
         offered = set() if self._settings.call_parser else {tool["function"]["name"] for tool in request.tools}
-        async with aclosing(self._generate(request)) as chunks:
-            async for delta in deltas(chunks, request.max_tokens, CallReader(offered), _generated):
-                yield delta
+        with _told_by_kind():
+            async with aclosing(self._generate(request)) as chunks:
+                async for delta in deltas(chunks, request.max_tokens, CallReader(offered), _generated):
+                    yield delta
 
     async def _generate(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         """vLLM's chunks. Closing this stops the generation."""
@@ -117,6 +118,17 @@ class VllmEngine:
     def _template(self) -> dict[str, Any]:
         options = self._settings.template_options
         return {"chat_template_kwargs": options} if options else {}
+
+
+@contextmanager
+def _told_by_kind() -> Iterator[None]:
+    """What vLLM, its templates and its request models raise may quote the request, and Ray logs what crosses a handle."""
+    try:
+        yield
+    except TierError:
+        raise
+    except Exception as error:
+        raise EngineFailed(type(error).__name__) from None
 
 
 async def _served(config: LLMConfig, prefill: Any) -> LLMServer:

@@ -201,6 +201,15 @@ async def test_a_prompt_beyond_the_window_fails_without_quoting_it(tier: Tier) -
     assert "Paris" in text_of(await round_of(tier, ChatRequest(capital("France"), 30, sampling=GREEDY)))
 
 
+@pytest.mark.parametrize("sampling", [{"temperature": "secretword"}, {"seed": "secretword"}])
+async def test_what_an_engine_cannot_read_fails_without_being_quoted(tier: Tier, sampling: dict[str, Any]) -> None:
+    """The edge lets none of it through; whoever calls a tier without it is told no less."""
+    with pytest.raises(EngineFailed) as failed:
+        await round_of(tier, ChatRequest(ask("Hi."), 5, sampling=sampling))
+    assert "secretword" not in str(failed.value) and str(failed.value)
+    assert "Paris" in text_of(await round_of(tier, ChatRequest(capital("France"), 30, sampling=GREEDY)))
+
+
 async def test_more_rounds_than_slots_and_queue_are_refused_and_the_others_are_served(tier: Tier) -> None:
     wish = ChatRequest(NEVER_ENDS, 40, sampling=GREEDY)
     outcomes: list[Any] = await asyncio.gather(

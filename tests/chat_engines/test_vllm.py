@@ -77,8 +77,11 @@ async def test_no_word_of_a_request_is_in_a_log(graph: Graph) -> None:
     await round_of(graph.tier(), ChatRequest(said, 30, sampling=GREEDY, schema=schema))
     async with aclosing(graph.tier().chat(ChatRequest(said, 200, sampling=GREEDY))) as deltas:
         await anext(deltas)
+    for broken in (ChatRequest(ask(f"{mark} " * 2000), 5), ChatRequest(said, 5, sampling={"temperature": mark})):
+        with pytest.raises(EngineFailed):
+            await round_of(graph.tier(), broken)
     with pytest.raises(EngineFailed):
-        await round_of(graph.tier(), ChatRequest(ask(f"{mark} " * 2000), 5))
+        await graph.tier().count([{"role": "user", "content": {mark: 1}}], [])
     await asyncio.sleep(1)  # buffers of the replicas' logs
     home = folders.home(graph.settings)
     files = [path for path in home.rglob("*") if path.is_file() and "postgres" not in path.parts]

@@ -68,6 +68,11 @@ async def test_a_call_that_the_limit_cut_is_dropped_even_when_the_engine_made_it
     assert (alone[-1].calls, alone[-1].finish) == ((), "length")
 
 
+async def test_a_round_that_the_engine_gave_up_is_no_answer() -> None:
+    with pytest.raises(EngineFailed, match="abort"):
+        await read(chunk(1, content="The"), chunk(2, "abort"))
+
+
 async def test_an_error_among_the_chunks_is_told_by_its_kind_alone() -> None:
     with pytest.raises(EngineFailed) as failed:
         await read(chunk(1, content="a"), {"error": {"type": "BadRequestError", "message": "secret"}, "choices": []})
